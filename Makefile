@@ -1,0 +1,56 @@
+# Everything a user or CI does with librl. `make` alone prints this list.
+
+PORT ?= 6379
+IMAGE ?= librl
+BASE ?= redis:8
+DOCKER_BUILD ?= docker build
+
+# Cargo and the scripts have to agree on where the module lies, whatever the user's own cargo configuration says.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export DOCKER_BUILDKIT = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run build setup test test-core test-server servers lint check bench image image-check clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+run: ## Build, start a server with the module on 127.0.0.1:PORT (6379), show the first answers, stay until Ctrl-C
+	@scripts/run.sh $(PORT)
+
+build: setup ## Build the module: target/release/librl.so
+	cargo build --release --locked
+
+setup: ## Install what a build and a run need, if anything is missing (Debian, Ubuntu)
+	@scripts/setup.sh
+
+test: test-core test-server ## Every test: the arithmetic, then the module in every server below
+
+test-core: setup ## Test the arithmetic alone
+	cargo test --locked -p rl-core
+
+test-server: build ## Test the module in the installed server, the newest Redis and the newest Valkey, or in SERVERS="NAME ..."
+	@scripts/test-servers.sh $(SERVERS)
+
+servers: ## Unpack other servers under target/servers, for the tests and for RL_SERVER=... make run; all, or SERVERS="NAME ..."
+	@scripts/servers.sh $(SERVERS)
+
+lint: setup ## Check formatting, clippy, the scripts and the Dockerfile
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@scripts/lint.sh
+
+check: lint test ## lint and test: what a change has to pass
+
+bench: ## Measure
+	@scripts/setup.sh bench
+	@scripts/bench.sh
+
+image: ## Build the container image IMAGE (librl) on BASE (redis:8, or valkey/valkey:9)
+	$(DOCKER_BUILD) --build-arg BASE=$(BASE) -t $(IMAGE) .
+
+image-check: ## Build the image on Redis and on Valkey, run each and ask it (needs docker)
+	@scripts/image-check/check.sh
+
+clean: ## Remove everything built or fetched
+	cargo clean

@@ -1,0 +1,70 @@
+//! When a key may be forgotten: once its bucket is full, a missing key says the same.
+
+use std::num::NonZeroU64;
+
+use crate::bucket::Bucket;
+use crate::decision::Wait;
+use crate::limit::Limit;
+use crate::quantity::UnixMillis;
+use crate::wide::quotient_up;
+
+const MILLISECOND_US: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
+
+/// What the expiry of a key that holds a bucket must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// The bucket never fills, so it has no expiry of its own; one that somebody else has set stands.
+    Theirs,
+    /// The bucket no longer fills: the expiry from the time when it did must go, or it would refill the bucket.
+    Never,
+    /// The bucket will be full at `earliest`, rounded up. Anything up to `latest` will do, so that a busy key need not
+    /// move its expiry with every take.
+    Within {
+        /// Before this the key must not go: its going would refill the bucket.
+        earliest: UnixMillis,
+        /// After this it must not stay: a second and an eighth of the refill time later.
+        latest: UnixMillis,
+    },
+}
+
+impl Expiry {
+    /// The expiry that `bucket` needs at its last change, `before` being the limit that was in force on the key.
+    #[must_use]
+    pub fn of(bucket: Bucket, limit: &Limit, before: Option<&Limit>) -> Self {
+        if limit.rate().is_zero() {
+            return Self::unfillable(before);
+        }
+        let Wait::Micros(reset_us) = bucket.reset_after(limit) else { return Self::Theirs };
+        // Rounded up: a key that goes a fraction of a millisecond early has just lost what its last take charged.
+        let full_us = u128::from(bucket.last_change.get()).saturating_add(reset_us);
+        let full_ms = quotient_up(full_us, MILLISECOND_US);
+        Self::Within {
+            earliest: UnixMillis::saturating(full_ms),
+            latest: UnixMillis::saturating(full_ms.saturating_add(u128::from(limit.expiry_slack_ms()))),
+        }
+    }
+
+    fn unfillable(before: Option<&Limit>) -> Self {
+        if before.is_some_and(|before| !before.rate().is_zero()) { Self::Never } else { Self::Theirs }
+    }
+
+    /// What the expiry of a key that expires at `current` is to become. As it is, where that will do.
+    #[must_use]
+    pub fn applied_to(&self, current: Option<UnixMillis>) -> Option<UnixMillis> {
+        match self {
+            _ if self.accepts(current) => current,
+            Self::Within { latest, .. } => Some(*latest),
+            Self::Theirs | Self::Never => None,
+        }
+    }
+
+    /// Whether a key that expires at `current` (`None`: never) may be left as it is.
+    #[must_use]
+    pub fn accepts(&self, current: Option<UnixMillis>) -> bool {
+        match (self, current) {
+            (Self::Theirs, _) | (Self::Never, None) => true,
+            (Self::Never, Some(_)) | (Self::Within { .. }, None) => false,
+            (Self::Within { earliest, latest }, Some(current)) => *earliest <= current && current <= *latest,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The arithmetic of librl: exact rate limiting in integers.
+//!
+//! Pure: time comes in as an argument, every function is total, and nothing here knows a clock, a server or I/O. The
+//! module, and whoever must decide the same way without a server, share this crate.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`quantity`] | the units: tokens and points in time, bounded |
+//! | [`rate`] | a rate as an exact fraction, and how it is written |
+//! | [`limit`] | capacity and rate, with what a decision needs worked out once |
+//! | [`bucket`] | the token bucket: what it holds and how it decides |
+//! | [`decision`] | what a decision says |
+//! | [`expiry`] | when a key may be forgotten |
+//! | [`codec`] | the bytes in which a bucket is stored and replicated |
+#![forbid(unsafe_code)]
+
+pub mod bucket;
+pub mod codec;
+pub mod decision;
+pub mod expiry;
+mod fraction;
+pub mod limit;
+pub mod quantity;
+pub mod rate;
+mod wide;
+
+pub use bucket::{Bucket, Held, Take};
+pub use decision::{Decision, Outcome, Wait};
+pub use limit::Limit;
+pub use quantity::{MAX_INTEGER, ParseError, Tokens, UnixMicros, UnixMillis};
+pub use rate::Rate;

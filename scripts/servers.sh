@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# servers.sh [NAME...]   Unpacks Redis and Valkey servers of several Debian releases, whatever is installed here, and
+# prints the path of each. Without names: all of them. What is there already is not fetched again.
+#
+# Each lies in target/servers/NAME (or RL_SERVERS_DIR/NAME), with redis-server and redis-cli, or valkey-server and
+# valkey-cli. No root is needed, and neither apt's nor dpkg's own files are touched. DEBIAN_MIRROR=URL names a mirror where
+# this machine's apt knows none.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+all=(redis-7.0 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9)
+
+if [ $# != 1 ]; then
+  status=0
+  for name in "${@:-${all[@]}}"; do "$0" "$name" || status=1; done
+  exit $status
+fi
+
+name=$1
+fail() {
+  echo "$name: $1" >&2
+  exit 1
+}
+
+# base: the release that the libraries come from. bookworm and trixie stay as they are; forky, sid and experimental move.
+case $name in
+  redis-7.0) suite=bookworm base= ;;
+  redis-8.0) suite=trixie base= ;;
+  redis-8.6) suite=experimental base=sid ;;
+  valkey-8.0) suite=bookworm-backports base=bookworm ;;
+  valkey-8.1) suite=trixie base= ;;
+  valkey-9) suite=forky base= ;;
+  *) fail "unknown; there are: ${all[*]}" ;;
+esac
+flavour=${name%-*}
+servers=${RL_SERVERS_DIR:-${CARGO_TARGET_DIR:-$PWD/target}/servers}
+mkdir -p "$servers"
+servers=$(cd "$servers" && pwd)
+server=$servers/$name/$flavour-server
+
+if "$server" --version >/dev/null 2>&1; then
+  echo "$server"
+  exit
+fi
+
+command -v apt-get >/dev/null || fail "there is no apt here to fetch it with"
+# shellcheck disable=SC2016  # $(REPO_URI) is apt's to fill in
+mirror() {
+  if [ -n "${DEBIAN_MIRROR:-}" ]; then
+    echo "$DEBIAN_MIRROR"
+    return
+  fi
+  local known
+  known=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' 'Label: Debian')
+  # before the first `apt-get update` apt does not know whose its sources are
+  if [ -z "$known" ] && grep -q '^ID=debian$' /etc/os-release; then
+    known=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages')
+  fi
+  head -n 1 <<<"$known"
+}
+mirror=$(mirror)
+[ -n "$mirror" ] || fail "this machine's apt knows no Debian mirror (DEBIAN_MIRROR=URL names one)"
+for keyring in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do [ -e "$keyring" ] && break; done
+[ -e "$keyring" ] || fail "Debian's keys are not here (package debian-archive-keyring)"
+
+echo "$name: fetching" >&2
+work=$(mktemp -d "$servers/.fetch.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"/{lists,archives}/partial "$work"/{preferences.d,root,server/bin,server/lib}
+: >"$work/status"
+for s in $suite $base; do echo "deb [signed-by=$keyring] $mirror $s main"; done >"$work/sources.list"
+
+# An apt that knows this release only and believes that nothing is installed, so that it fetches every library, too. A
+# mirror that lags behind is good enough: the packages' signatures count, not how old the list of them is.
+release_apt() {
+  apt-get -qq -y -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=- -o Dir::Etc::Preferences=- \
+    -o Dir::Etc::PreferencesParts="$work/preferences.d" -o Dir::State="$work" -o Dir::State::Lists="$work/lists" \
+    -o Dir::State::Status="$work/status" -o Dir::Cache="$work" -o Dir::Cache::Archives="$work/archives" \
+    -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)" \
+    -o APT::Default-Release= -o Acquire::Check-Valid-Until=false \
+    -o APT::Install-Recommends=false "$@"
+}
+release_apt update --error-on=any >&2 || fail "Debian's $suite cannot be reached at the mirror"
+release_apt install --download-only "$flavour-server/$suite" "$flavour-tools/$suite" >&2 ||
+  fail "Debian's $suite has it no more, or not for this machine"
+
+for deb in "$work"/archives/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
+mv "$work"/root/usr/bin/"$flavour"-* "$work/server/bin/"
+# before trixie some libraries lie in /lib, later all of them in /usr/lib
+for lib in "$work"/root/{,usr/}lib/"$(uname -m)-linux-gnu"; do
+  [ ! -d "$lib" ] || cp -a "$lib/." "$work/server/lib/"
+done
+rm -rf "$work/server/lib/gconv"
+
+# A newer server needs a newer C library than the machine's: each runs under the loader and the libraries of its release.
+loader=$(basename "$work"/server/lib/ld-linux-*.so.*)
+for tool in server cli benchmark; do
+  cat >"$work/server/$flavour-$tool" <<W
+#!/bin/sh
+here=\$(dirname "\$(readlink -f "\$0")")
+exec "\$here/lib/$loader" --library-path "\$here/lib" "\$here/bin/$flavour-$tool" "\$@"
+W
+  chmod +x "$work/server/$flavour-$tool"
+done
+"$work/server/$flavour-server" --version >/dev/null || fail "the unpacked server does not run here"
+
+# Put in place as a whole, so that an interrupted fetch leaves no half a server.
+rm -rf "${servers:?}/$name"
+mv "$work/server" "$servers/$name"
+echo "$server"

@@ -1,0 +1,8 @@
+//! One file per command. Each parses its arguments into a request, decides, applies and replies, in this order:
+//! whatever is wrong with a request is found before a key is opened.
+
+mod apply;
+pub mod info;
+pub mod peek;
+pub mod restore;
+pub mod take;

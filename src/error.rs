@@ -1,0 +1,50 @@
+//! Every error text that a client can get, in one table.
+
+use std::ffi::CStr;
+
+use rl_core::codec::DecodeError;
+
+/// Why a command was not carried out. Nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Error {
+    /// Too few or too many arguments; the server has the text, with the command's name.
+    WrongArity,
+    /// The key holds another type.
+    WrongType,
+    /// A key would have to be created, and memory is used up.
+    OutOfMemory,
+    /// Not a capacity.
+    Capacity,
+    /// Not a rate.
+    Rate,
+    /// Not a cost.
+    Cost,
+    /// Not a record.
+    Payload(DecodeError),
+    /// A fault of this module: a panic was caught, or the server refused what it never refuses.
+    Internal,
+}
+
+impl Error {
+    /// The reply, code first. [`Error::WrongArity`] is worded by the server.
+    pub fn text(self) -> &'static CStr {
+        match self {
+            Self::WrongArity => c"ERR wrong number of arguments",
+            Self::WrongType => c"WRONGTYPE Operation against a key holding the wrong kind of value",
+            Self::OutOfMemory => c"OOM command not allowed when used memory > 'maxmemory'.",
+            Self::Capacity => c"ERR capacity must be an integer from 0 to 9007199254740991 tokens",
+            Self::Rate => {
+                c"ERR rate must be a number of tokens from 0 to 9007199254740991, per second (5, 0.5) or per period (100/60, 100/m, 5/15m; units ms, s, m, h, d)"
+            }
+            Self::Cost => c"ERR cost must be an integer from 0 to 9007199254740991 tokens",
+            Self::Payload(DecodeError::Truncated) => c"ERR payload must be a whole record of RL.RESTORE: it ends too early",
+            Self::Payload(DecodeError::Version(_)) => {
+                c"ERR payload must be of a version that this module knows: it was written by a newer one"
+            }
+            Self::Payload(DecodeError::Kind(_)) => c"ERR payload must be of a kind that this module knows",
+            Self::Payload(DecodeError::NotCanonical) => c"ERR payload must be a record of RL.RESTORE: it is malformed",
+            Self::Payload(DecodeError::Range) => c"ERR payload must hold numbers within their ranges",
+            Self::Internal => c"ERR internal error in librl, please report it; nothing was charged",
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The context of a command: the clock, memory, replies, replication.
+
+use std::ffi::{CStr, c_int, c_long, c_longlong};
+use std::marker::PhantomData;
+
+use redis_module::raw;
+use rl_core::{Decision, Outcome, Tokens, UnixMicros, Wait};
+
+use super::api::call;
+use super::arguments::KeyName;
+use crate::error::Error;
+
+/// The command that writes a state as it is, on replicas and from the AOF.
+pub const RESTORE_COMMAND: &CStr = c"RL.RESTORE";
+
+/// The server, for as long as a command runs. Proof that its lock is held.
+pub struct Context<'a> {
+    pub(super) raw: *mut raw::RedisModuleCtx,
+    command: PhantomData<&'a ()>,
+}
+
+impl Context<'_> {
+    /// The context of the command that runs.
+    ///
+    /// # Safety
+    /// `raw` is what the server passed to the command, which runs for as long as the result lives.
+    pub unsafe fn new(raw: *mut raw::RedisModuleCtx) -> Self {
+        Self { raw, command: PhantomData }
+    }
+
+    /// The time that decisions go by: wall time, in microseconds.
+    ///
+    /// Where the server has it, the time at which it began to execute, which stands still in a transaction or a script
+    /// and is the time by which keys expire. Else the system's clock: a clock of milliseconds, as the older servers have,
+    /// would halve the rate of a bucket that holds one token and gets a thousand a second.
+    pub fn now(&self) -> UnixMicros {
+        // SAFETY: optional functions are written only while the server initialises the module; this one takes nothing.
+        let cached = unsafe { raw::RedisModule_CachedMicroseconds.map(|cached| cached()) };
+        let micros = match cached {
+            Some(micros) => u64::try_from(micros).unwrap_or(0),
+            None => system_micros(),
+        };
+        UnixMicros::saturating(micros)
+    }
+
+    /// Whether the server is above `maxmemory`, eviction having been tried.
+    pub fn is_out_of_memory(&self) -> bool {
+        // SAFETY: `raw` is the running command's context.
+        let flags = unsafe { call!(RedisModule_GetContextFlags(self.raw)) };
+        flags & raw::REDISMODULE_CTX_FLAGS_OOM as c_int != 0
+    }
+
+    /// Sends `payload` to replicas and the AOF, as the state of `key`.
+    pub fn replicate_state(&self, key: KeyName, payload: &[u8]) {
+        // SAFETY: the format says what follows: a string of the server, and a buffer with its length, which the server
+        // copies. It can only fail for a command that does not exist; ours does, or the module would not have loaded.
+        unsafe {
+            call!(RedisModule_Replicate(
+                self.raw,
+                RESTORE_COMMAND.as_ptr(),
+                c"sb".as_ptr(),
+                key.raw,
+                payload.as_ptr(),
+                payload.len(),
+            ));
+        }
+    }
+
+    /// Sends the running command to replicas and the AOF as it came.
+    pub fn replicate_verbatim(&self) {
+        // SAFETY: `raw` is the running command's context.
+        unsafe { call!(RedisModule_ReplicateVerbatim(self.raw)) };
+    }
+
+    /// Tells transactions and client-side caches that `key` has changed. The server leaves that to the module (see the
+    /// options in `load`), so that a denial can leave it out.
+    pub fn signal_modified(&self, key: KeyName) {
+        // SAFETY: `raw` and the name are those of the running command.
+        unsafe { call!(RedisModule_SignalModifiedKey(self.raw, key.raw)) };
+    }
+
+    /// Replies with an integer.
+    pub fn reply_integer(&self, integer: i64) {
+        // SAFETY: `raw` is the running command's context, here and in the replies below.
+        unsafe { call!(RedisModule_ReplyWithLongLong(self.raw, c_longlong::from(integer))) };
+    }
+
+    /// Begins an array of `len` replies.
+    pub fn reply_array(&self, len: c_long) {
+        // SAFETY: as in `reply_integer`.
+        unsafe { call!(RedisModule_ReplyWithArray(self.raw, len)) };
+    }
+
+    /// Begins a map of `len` pairs; an array of twice as many for a client that speaks RESP2.
+    pub fn reply_map(&self, len: c_long) {
+        // SAFETY: as in `reply_integer`.
+        unsafe { call!(RedisModule_ReplyWithMap(self.raw, len)) };
+    }
+
+    /// Replies with a string.
+    pub fn reply_string(&self, text: &str) {
+        // SAFETY: as in `reply_integer`; the server copies the bytes.
+        unsafe { call!(RedisModule_ReplyWithStringBuffer(self.raw, text.as_ptr().cast(), text.len())) };
+    }
+
+    /// Replies with nil.
+    pub fn reply_null(&self) {
+        // SAFETY: as in `reply_integer`.
+        unsafe { call!(RedisModule_ReplyWithNull(self.raw)) };
+    }
+
+    /// Replies `OK`.
+    pub fn reply_ok(&self) {
+        // SAFETY: as in `reply_integer`.
+        unsafe { call!(RedisModule_ReplyWithSimpleString(self.raw, c"OK".as_ptr())) };
+    }
+
+    /// Replies with an error.
+    pub fn reply_error(&self, error: Error) {
+        // SAFETY: as in `reply_integer`; the text is static.
+        unsafe {
+            match error {
+                Error::WrongArity => call!(RedisModule_WrongArity(self.raw)),
+                _ => call!(RedisModule_ReplyWithError(self.raw, error.text().as_ptr())),
+            }
+        };
+    }
+
+    /// Replies with the five integers of a decision: allowed, remaining, retry_after_ms, reset_after_ms, limit.
+    pub fn reply_decision(&self, decision: &Decision, capacity: Tokens) {
+        let (allowed, retry_after_ms) = match decision.outcome {
+            Outcome::Allowed => (1, 0),
+            Outcome::Denied { retry_after } => (0, millis(retry_after)),
+        };
+        self.reply_array(5);
+        self.reply_integer(allowed);
+        self.reply_integer(integer(decision.remaining));
+        self.reply_integer(retry_after_ms);
+        self.reply_integer(millis(decision.reset_after));
+        self.reply_integer(integer(capacity.get()));
+    }
+}
+
+/// The system's wall clock. Half the instructions of the standard library's, on the path of every take.
+fn system_micros() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock exists on every Unix, and the place for the answer is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000)
+}
+
+/// A wait in milliseconds, rounded up; -1 for one that never ends. Held at 2^63 - 1.
+fn millis(wait: Wait) -> i64 {
+    match wait {
+        Wait::Micros(micros) => match u64::try_from(micros) {
+            Ok(micros) => integer(micros.div_ceil(1_000)),
+            Err(_) => i64::try_from(micros.div_ceil(1_000)).unwrap_or(i64::MAX),
+        },
+        Wait::Never => -1,
+    }
+}
+
+/// As a reply's integer. What is replied is below 2^53.
+pub fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,102 @@
+//! A key while a command works on it.
+
+use std::ffi::c_int;
+
+use redis_module::raw;
+use rl_core::UnixMillis;
+
+use super::api::call;
+use super::arguments::KeyName;
+use super::context::Context;
+use crate::error::Error;
+use crate::types::bucket::{self, StoredBucket};
+
+/// A key that is open; closed when dropped.
+pub struct Key<'a> {
+    raw: *mut raw::RedisModuleKey,
+    name: KeyName<'a>,
+    context: &'a Context<'a>,
+}
+
+impl<'a> Key<'a> {
+    /// Opens `name` to be changed. An expired key is gone.
+    pub fn open_for_change(context: &'a Context<'a>, name: KeyName<'a>) -> Self {
+        Self::open(context, name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
+    }
+
+    /// Opens `name` to be looked at: it gets neither younger in the eyes of eviction nor a hit in the statistics.
+    pub fn open_to_look(context: &'a Context<'a>, name: KeyName<'a>) -> Self {
+        let unseen = raw::REDISMODULE_OPEN_KEY_NOTOUCH | raw::REDISMODULE_OPEN_KEY_NOSTATS;
+        Self::open(context, name, raw::REDISMODULE_READ | unseen)
+    }
+
+    fn open(context: &'a Context<'a>, name: KeyName<'a>, mode: u32) -> Self {
+        // SAFETY: the context and the name are those of the running command.
+        let raw = unsafe { call!(RedisModule_OpenKey(context.raw, name.raw, mode as c_int)) };
+        Self { raw, name, context }
+    }
+
+    /// The bucket in the key, if there is a key.
+    ///
+    /// Errors: [`Error::WrongType`] if the key holds anything else.
+    pub fn bucket(&mut self) -> Result<Option<&mut StoredBucket>, Error> {
+        // SAFETY: the key is open, or null, which has no type and counts as empty. A value of our type was made by
+        // `StoredBucket::into_raw` and lives until the key is deleted, which nobody does while `self` is borrowed.
+        unsafe {
+            if call!(RedisModule_ModuleTypeGetType(self.raw)) == bucket::raw_type() {
+                return Ok(call!(RedisModule_ModuleTypeGetValue(self.raw)).cast::<StoredBucket>().as_mut());
+            }
+            match call!(RedisModule_KeyType(self.raw)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
+                true => Ok(None),
+                false => Err(Error::WrongType),
+            }
+        }
+    }
+
+    /// Puts a bucket into the key, in place of whatever was there.
+    ///
+    /// Errors: [`Error::Internal`] if the server refuses, which it does only for a key that is not open for change.
+    pub fn create(&mut self, cell: StoredBucket) -> Result<(), Error> {
+        let value = StoredBucket::into_raw(cell);
+        // SAFETY: the key is open for change; the server owns the value from here on and gives it back to `free`.
+        let done = unsafe { call!(RedisModule_ModuleTypeSetValue(self.raw, bucket::raw_type(), value.cast())) };
+        if done == raw::REDISMODULE_OK as c_int {
+            return Ok(());
+        }
+        // SAFETY: the server did not take the value.
+        drop(unsafe { StoredBucket::from_raw(value) });
+        Err(Error::Internal)
+    }
+
+    /// When the key expires, if it does.
+    pub fn expiry(&self) -> Option<UnixMillis> {
+        // SAFETY: the key is open, or null, for which the answer is "never".
+        let millis = unsafe { call!(RedisModule_GetAbsExpire(self.raw)) };
+        u128::try_from(millis).ok().map(UnixMillis::saturating)
+    }
+
+    /// Sets or removes the expiry of a key that is open for change and not empty.
+    pub fn set_expiry(&mut self, expiry: Option<UnixMillis>) {
+        let never = i64::from(raw::REDISMODULE_NO_EXPIRE);
+        let millis = expiry.map_or(never, |at| i64::try_from(at.get()).unwrap_or(i64::MAX));
+        // SAFETY: the key is open for change. It fails only for an empty key and a negative time.
+        unsafe { call!(RedisModule_SetAbsExpire(self.raw, millis)) };
+    }
+
+    /// The key's name.
+    pub fn name(&self) -> KeyName<'a> {
+        self.name
+    }
+
+    /// The command that has opened the key.
+    pub fn context(&self) -> &'a Context<'a> {
+        self.context
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open` and closed only here; the server takes a null pointer for a key that is not there.
+        unsafe { call!(RedisModule_CloseKey(self.raw)) };
+    }
+}

@@ -1,0 +1,250 @@
+//! Commands: how one is entered, and what the server is told of it.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use redis_module::raw;
+
+use super::api::call;
+use super::arguments::Arguments;
+use super::context::Context;
+use crate::error::Error;
+
+/// A command's work: everything is replied, or an error is returned and nothing was written.
+pub type Run = for<'a> fn(&'a Context<'a>, Arguments<'a>) -> Result<(), Error>;
+
+/// The function that the server calls.
+pub type Entry = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut *mut raw::RedisModuleString, c_int) -> c_int;
+
+/// A command as it is registered.
+pub struct Command {
+    /// Its name.
+    pub name: &'static CStr,
+    /// The server's flags for it.
+    pub flags: &'static CStr,
+    /// The ACL categories it is in, on servers that let a module say so.
+    pub acl: &'static CStr,
+    /// Where the server enters it.
+    pub entry: Entry,
+    /// What `COMMAND DOCS` tells.
+    pub docs: &'static Docs,
+}
+
+/// What `COMMAND DOCS` and `COMMAND INFO` tell.
+pub struct Docs {
+    /// One sentence.
+    pub summary: &'static CStr,
+    /// In big O.
+    pub complexity: &'static CStr,
+    /// The version of librl that brought it.
+    pub since: &'static CStr,
+    /// The number of words, or minus the least number.
+    pub arity: c_int,
+    /// What it does with its key: `REDISMODULE_CMD_KEY_*`.
+    pub key_flags: u32,
+    /// The arguments, the key first.
+    pub arguments: &'static [Argument],
+}
+
+/// What an argument is.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// The key.
+    Key,
+    /// An integer.
+    Integer,
+    /// Anything else.
+    String,
+    /// A group that is given or left out as a whole.
+    Block(&'static [Argument]),
+}
+
+/// An argument.
+#[derive(Clone, Copy)]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static CStr,
+    /// What it is.
+    pub kind: Kind,
+    /// `REDISMODULE_CMD_ARG_*`.
+    pub flags: u32,
+}
+
+impl Argument {
+    /// The key.
+    pub const KEY: Self = Self { name: c"key", kind: Kind::Key, flags: raw::REDISMODULE_CMD_ARG_NONE };
+    /// The most that a bucket holds.
+    pub const CAPACITY: Self = Self::required(c"capacity", Kind::Integer);
+    /// How fast it fills.
+    pub const RATE: Self = Self::required(c"rate", Kind::String);
+    /// What a call takes.
+    pub const COST: Self = Self::optional(c"cost", Kind::Integer);
+
+    /// One that must be given.
+    pub const fn required(name: &'static CStr, kind: Kind) -> Self {
+        Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_NONE }
+    }
+
+    /// One that may be left out.
+    pub const fn optional(name: &'static CStr, kind: Kind) -> Self {
+        Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_OPTIONAL }
+    }
+}
+
+/// The function by which the server enters `$run`.
+macro_rules! entry {
+    ($run:path) => {{
+        unsafe extern "C" fn entry(
+            ctx: *mut redis_module::raw::RedisModuleCtx,
+            argv: *mut *mut redis_module::raw::RedisModuleString,
+            argc: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            // SAFETY: the server calls a command with its context and its arguments, valid until it returns.
+            unsafe { $crate::server::registration::enter(ctx, argv, argc, $run) }
+        }
+        entry
+    }};
+}
+pub(crate) use entry;
+
+/// Runs a command. Whatever happens, the client gets one reply and the server goes on.
+///
+/// # Safety
+/// The arguments are those with which the server called the command.
+pub unsafe fn enter(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+    run: Run,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let context = unsafe { Context::new(ctx) };
+    // SAFETY: the caller's promise.
+    let arguments = unsafe { Arguments::new(argv, usize::try_from(argc).unwrap_or(0)) };
+    // A panic that left this function would abort the server. None is known; the linter refuses what could panic.
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&context, arguments))).unwrap_or(Err(Error::Internal));
+    if let Err(error) = outcome {
+        context.reply_error(error);
+    }
+    raw::REDISMODULE_OK as c_int
+}
+
+impl Command {
+    /// Registers the command with all that is known of it.
+    ///
+    /// Errors: what the server refused, in words.
+    pub fn register(&self, ctx: *mut raw::RedisModuleCtx) -> Result<(), String> {
+        let done = |status: c_int, what: &str| {
+            (status == raw::REDISMODULE_OK as c_int)
+                .then_some(())
+                .ok_or_else(|| format!("librl could not register {}: {what}", self.name.to_string_lossy()))
+        };
+        // SAFETY: `ctx` is that of the load; names and flags are static. The key is the first argument of each command.
+        let created = unsafe {
+            call!(RedisModule_CreateCommand(ctx, self.name.as_ptr(), Some(self.entry), self.flags.as_ptr(), 1, 1, 1))
+        };
+        done(created, "the name is taken")?;
+        // SAFETY: the command was just created, so the server finds it.
+        let command = unsafe { call!(RedisModule_GetCommand(ctx, self.name.as_ptr())) };
+        done(self.describe(command), "the server does not accept its description")?;
+        // SAFETY: optional functions are written only while the server initialises the module.
+        let Some(set_categories) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else { return Ok(()) };
+        // SAFETY: the command is the server's own, and the module is being loaded, as the function asks.
+        done(unsafe { set_categories(command, self.acl.as_ptr()) }, "the server does not know its ACL categories")
+    }
+
+    fn describe(&self, command: *mut raw::RedisModuleCommand) -> c_int {
+        let version = raw::RedisModuleCommandInfoVersion {
+            version: 1,
+            sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+            sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+            sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+        };
+        let mut key_specs = [first_argument_is_key(self.docs.key_flags), end_of_key_specs()];
+        let mut blocks = Vec::new();
+        let mut arguments = raw_arguments(self.docs.arguments, &mut blocks);
+        let info = raw::RedisModuleCommandInfo {
+            version: &raw const version,
+            summary: self.docs.summary.as_ptr(),
+            complexity: self.docs.complexity.as_ptr(),
+            since: self.docs.since.as_ptr(),
+            history: ptr::null_mut(),
+            tips: ptr::null(),
+            arity: self.docs.arity,
+            key_specs: key_specs.as_mut_ptr(),
+            args: arguments.as_mut_ptr(),
+        };
+        // SAFETY: the server copies all of it before it returns; the lists end as it asks, with an entry of zeros.
+        unsafe { call!(RedisModule_SetCommandInfo(command, &raw const info)) }
+    }
+}
+
+/// The server's form of `arguments`, ended by an entry of zeros. What the entries of a block point to goes to `blocks`.
+fn raw_arguments(
+    arguments: &[Argument],
+    blocks: &mut Vec<Vec<raw::RedisModuleCommandArg>>,
+) -> Vec<raw::RedisModuleCommandArg> {
+    let mut list = Vec::new();
+    for argument in arguments {
+        let (kind, subarguments) = match argument.kind {
+            Kind::Key => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY, ptr::null_mut()),
+            Kind::Integer => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER, ptr::null_mut()),
+            Kind::String => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING, ptr::null_mut()),
+            Kind::Block(inner) => {
+                let mut inner = raw_arguments(inner, blocks);
+                let start = inner.as_mut_ptr();
+                // The entries stay where they are when the list that owns them moves.
+                blocks.push(inner);
+                (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK, start)
+            }
+        };
+        let key_spec_index = if matches!(argument.kind, Kind::Key) { 0 } else { -1 };
+        list.push(raw_argument(argument.name.as_ptr(), kind, key_spec_index, argument.flags as c_int, subarguments));
+    }
+    list.push(raw_argument(ptr::null(), 0, 0, 0, ptr::null_mut()));
+    list
+}
+
+fn raw_argument(
+    name: *const c_char,
+    kind: raw::RedisModuleCommandArgType,
+    key_spec_index: c_int,
+    flags: c_int,
+    subargs: *mut raw::RedisModuleCommandArg,
+) -> raw::RedisModuleCommandArg {
+    raw::RedisModuleCommandArg {
+        name,
+        type_: kind,
+        key_spec_index,
+        token: ptr::null(),
+        summary: ptr::null(),
+        since: ptr::null(),
+        flags,
+        deprecated_since: ptr::null(),
+        subargs,
+        display_text: ptr::null(),
+    }
+}
+
+fn first_argument_is_key(flags: u32) -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        notes: ptr::null(),
+        flags: u64::from(flags),
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+        bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+            index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos: 1 },
+        },
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
+        },
+    }
+}
+
+fn end_of_key_specs() -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
+        ..first_argument_is_key(0)
+    }
+}
