@@ -18,6 +18,9 @@
 //! A clock that steps back adds nothing and locks nobody out. A denial leaves every bit as it is, but for the two
 //! changes that would make the retry time a lie if they were not kept: see [`Held::take`].
 //!
+//! Nothing here can overflow, so the sums are plain ones: a level is between -2^106 and 2^106 (the types and the decoder
+//! see to it), and so is every product of two bounded numbers.
+//!
 //! Not here: the clock, the key, its expiry (see [`crate::expiry`]) and the bytes (see [`crate::codec`]).
 
 use crate::decision::{Decision, Outcome, Wait};
@@ -45,7 +48,7 @@ impl Bucket {
     #[must_use]
     pub fn refilled(self, limit: &Limit, now: UnixMicros) -> Self {
         let refill = product(now.since(self.last_change), limit.rate().tokens());
-        Self { level: self.level.saturating_add(refill).min(limit.full()), last_change: now }
+        Self { level: self.level.wrapping_add(refill).min(limit.full()), last_change: now }
     }
 
     /// The same tokens counted in the shares of another limit, at most its capacity. Rounds down, by less than a share.
@@ -70,7 +73,7 @@ impl Bucket {
     /// How long until the bucket is full, if nothing more is taken.
     #[must_use]
     pub fn reset_after(self, limit: &Limit) -> Wait {
-        limit.rate().wait_for(limit.full().saturating_sub(self.level))
+        limit.rate().wait_for(limit.full().wrapping_sub(self.level))
     }
 
     fn remaining(self, limit: &Limit) -> u64 {
@@ -84,9 +87,10 @@ impl Bucket {
 
     /// How the bucket stands to a call of `cost` at its last change, and what the call leaves in it.
     fn charge(self, limit: &Limit, cost: Tokens) -> (Decision, Self) {
-        let short = limit.shares(cost).saturating_sub(self.level);
+        let charge = limit.shares(cost);
+        let short = charge.wrapping_sub(self.level);
         if short <= 0 || cost == Tokens::ZERO {
-            let left = Self { level: self.level.saturating_sub(limit.shares(cost)), ..self };
+            let left = Self { level: self.level.wrapping_sub(charge), ..self };
             return (left.decision(limit, Outcome::Allowed), left);
         }
         let retry_after = if cost > limit.capacity() { Wait::Never } else { limit.rate().wait_for(short) };

@@ -1,5 +1,5 @@
-//! What clients divide and print: every fraction n/d with n and d up to 1,000, and every n up to 1,000 per day, hour and
-//! minute, as a double in each language's way of printing one, means exactly that fraction.
+//! What clients divide and print: every fraction n/d with n and d up to 1,000, and every n up to 1,000 per day, hour
+//! and minute, as a double in each language's way of printing one, means exactly that fraction.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
 
 mod support;

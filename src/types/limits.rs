@@ -18,15 +18,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use rl_core::rate::MAX_RATE_LEN;
 use rl_core::{Limit, Rate, Tokens};
 
 use crate::error::Error;
 
 /// How many spellings of limits are remembered.
 const SPELLINGS: usize = 1 << 10;
-/// The longest capacity and rate that are valid.
-const MAX_CAPACITY_LEN: usize = 16;
-const SPELLING_LEN: usize = MAX_CAPACITY_LEN + rl_core::rate::MAX_RATE_LEN;
 /// How many limits may fall out of use, beyond as many as were in use, before they are swept.
 const SWEEP_MARGIN: usize = 1 << 10;
 
@@ -139,8 +137,9 @@ impl Interner {
     }
 
     fn spelled(&mut self, capacity: &[u8], rate: &[u8]) -> Result<LimitId, Error> {
-        let place = hash(capacity, rate) % SPELLINGS;
-        if let Some(id) = self.spellings.get(place).and_then(|spelling| spelling.means(capacity, rate)) {
+        let outline = (Outline::of(capacity), Outline::of(rate));
+        let place = place_of(outline);
+        if let Some(id) = self.spellings.get(place).and_then(|spelling| spelling.means(outline, rate)) {
             return Ok(id);
         }
         let limit = Limit::new(
@@ -149,7 +148,7 @@ impl Interner {
         );
         let id = self.intern(&limit)?;
         if let Some(spelling) = self.spellings.get_mut(place) {
-            spelling.replace(capacity, rate, id);
+            spelling.replace(outline, rate, id);
         }
         Ok(id)
     }
@@ -234,54 +233,67 @@ fn free_block(block: usize, start: *mut Entry) {
 /// Capacity and rate as a caller wrote them, and the limit that they mean.
 struct Spelling {
     id: Option<LimitId>,
-    capacity_len: u8,
-    len: u8,
-    bytes: [u8; SPELLING_LEN],
+    outline: (Outline, Outline),
+    rate: [u8; MAX_RATE_LEN],
 }
 
 impl Spelling {
-    const EMPTY: Self = Self { id: None, capacity_len: 0, len: 0, bytes: [0; SPELLING_LEN] };
+    const EMPTY: Self = Self { id: None, outline: (Outline::EMPTY, Outline::EMPTY), rate: [0; MAX_RATE_LEN] };
 
-    fn means(&self, capacity: &[u8], rate: &[u8]) -> Option<LimitId> {
-        let (known_capacity, known_rate) =
-            self.bytes.get(..self.len.into())?.split_at_checked(self.capacity_len.into())?;
-        (known_capacity == capacity && known_rate == rate).then_some(self.id).flatten()
+    /// The limit, if this is how `capacity` and `rate` are spelled. A valid capacity is no longer than its outline.
+    fn means(&self, outline: (Outline, Outline), rate: &[u8]) -> Option<LimitId> {
+        if self.outline != outline {
+            return None;
+        }
+        let same = rate.len() <= Outline::WHOLE || self.rate.get(..rate.len()) == Some(rate);
+        same.then_some(self.id).flatten()
     }
 
-    fn replace(&mut self, capacity: &[u8], rate: &[u8], id: LimitId) {
+    fn replace(&mut self, outline: (Outline, Outline), rate: &[u8], id: LimitId) {
         hold(id);
-        if let Some(old) = self.id.take() {
+        if let Some(old) = self.id.replace(id) {
             release(old);
         }
-        self.id = Some(id);
-        self.len = 0;
-        for byte in capacity.iter().chain(rate) {
-            if let Some(place) = self.bytes.get_mut(usize::from(self.len)) {
-                *place = *byte;
-                self.len = self.len.saturating_add(1);
-            }
+        self.outline = outline;
+        if let Some(place) = self.rate.get_mut(..rate.len()) {
+            place.copy_from_slice(rate);
         }
-        self.capacity_len = capacity.len() as u8;
     }
 }
 
-/// Where a spelling belongs. It looks at both ends of the two arguments only: most are no longer, and two that collide
-/// cost whoever sends them in turn a parse each, nothing else.
-fn hash(capacity: &[u8], rate: &[u8]) -> usize {
-    // An odd number without pattern (2^64 over the golden ratio) spreads every bit into the high ones, which are used.
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let hash = ends(capacity).wrapping_mul(SPREAD) ^ ends(rate);
-    (hash.wrapping_mul(SPREAD) >> 40) as usize
+/// The length of a text and its first and last eight bytes: all of a text of up to [`Outline::WHOLE`] bytes, and enough
+/// to tell most others apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Outline {
+    first: u64,
+    last: u64,
+    len: usize,
 }
 
-/// A number that all bytes of a short text and the outer ones of a long text have a part in.
-fn ends(text: &[u8]) -> u64 {
-    let (first, last) = match (text.first_chunk(), text.last_chunk()) {
-        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-        _ => match (text.first_chunk(), text.last_chunk()) {
-            (Some(first), Some(last)) => (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()),
-            _ => return text.iter().fold(text.len() as u64, |number, byte| number << 8 | u64::from(*byte)),
-        },
-    };
-    first.rotate_left(32) ^ last ^ text.len() as u64
+impl Outline {
+    const EMPTY: Self = Self { first: 0, last: 0, len: 0 };
+    const WHOLE: usize = 16;
+
+    fn of(text: &[u8]) -> Self {
+        let (first, last) = match (text.first_chunk(), text.last_chunk()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => match (text.first_chunk(), text.last_chunk()) {
+                (Some(first), Some(last)) => (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()),
+                _ => (text.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)), 0),
+            },
+        };
+        Self { first, last, len: text.len() }
+    }
+
+    fn mixed(self) -> u64 {
+        self.first.rotate_left(32) ^ self.last ^ self.len as u64
+    }
+}
+
+/// Where a spelling belongs. Two that collide cost whoever sends them in turn a parse each, nothing else.
+fn place_of((capacity, rate): (Outline, Outline)) -> usize {
+    // An odd number without pattern (2^64 over the golden ratio) spreads every bit into the high ones, which are used.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let hash = (capacity.mixed().wrapping_mul(SPREAD) ^ rate.mixed()).wrapping_mul(SPREAD);
+    (hash >> 40) as usize % SPELLINGS
 }

@@ -1,4 +1,4 @@
-//! A token bucket too simple to be wrong: tokens as exact fractions, one rule per line, nothing of the crate under test.
+//! A token bucket too simple to be wrong: tokens as exact fractions, one rule a line, nothing of the code under test.
 //!
 //! It rounds in one place. When the limit changes, the tokens held are rounded down to a multiple of 1/`period_us` of
 //! the new rate in its lowest terms, because that is the unit in which a bucket under the new limit is counted.
