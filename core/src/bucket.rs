@@ -31,7 +31,8 @@ use crate::wide::{product, quotient};
 /// A level in shares of some limit, and when it was that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Shares of a token. Never above the limit's [`full`](Limit::full); negative when tokens are owed.
+    /// Shares of a token: from the limit's [`most_owed`](Limit::most_owed) to its [`full`](Limit::full); negative when
+    /// tokens are owed.
     pub level: i128,
     /// When the level was last set.
     pub last_change: UnixMicros,
@@ -131,7 +132,8 @@ impl Held {
     /// If `asked` is not the limit in force, it comes into force: otherwise the bucket would go on filling at the old
     /// rate, so the retry time would be wrong and an emptied bucket of rate 0 would deny a raised limit for ever. If
     /// the clock was set back, the bucket moves to the new clock: otherwise an empty one would stay empty until the
-    /// clock is where it was. Neither touches the tokens held, beyond capping them. A cost of 0 never writes, nor does
+    /// clock is where it was. Neither touches the tokens held, but for capping them and rounding them
+    /// down by less than a share. A cost of 0 never writes, nor does
     /// a cost above the capacity, which is denied whatever the key holds.
     #[must_use]
     pub fn take(&self, asked: &Limit, now: UnixMicros, cost: Tokens) -> Take {

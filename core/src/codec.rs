@@ -40,7 +40,7 @@ const CAPACITY: usize = 64;
 pub enum DecodeError {
     /// They end too early.
     Truncated,
-    /// Written by a newer version of this crate.
+    /// Of a version that this crate does not know, most likely a later one.
     Version(u8),
     /// Of a kind that this version does not know.
     Kind(u8),
@@ -54,7 +54,7 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("ends too early"),
-            Self::Version(version) => write!(f, "has version {version}, newer than {VERSION}"),
+            Self::Version(version) => write!(f, "has version {version}, and {VERSION} is the newest known"),
             Self::Kind(kind) => write!(f, "is of the unknown kind {kind}"),
             Self::NotCanonical => f.write_str("is not in its one proper form"),
             Self::Range => f.write_str("holds a number out of range"),

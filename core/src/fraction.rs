@@ -6,8 +6,8 @@ use crate::quantity::ParseError;
 const EXACT_DECIMALS: u32 = 9;
 /// As many digits as 128 bits hold. A double prints 17.
 const DIGITS_BELOW: u128 = 10_u128.pow(37);
-/// The products of [`Decimal::simplest`] fit 128 bits up to this many digits; what is cut off is a thousandth of the
-/// tolerance at most.
+/// The products of [`Decimal::simplest`] fit 128 bits up to this many digits; what is cut off is less than a
+/// hundredth of the tolerance.
 const SIMPLEST_DIGITS_BELOW: u128 = 10_u128.pow(19);
 /// The most decimals whose power of ten fits 128 bits: 19 digits behind so many places are far below the slowest rate.
 const MAX_DECIMALS: u32 = 38;
@@ -85,8 +85,7 @@ impl Decimal {
     }
 
     /// The simplest fraction within half a unit of the last digit or 2^-52 of the value, whichever is wider: what a
-    /// client meant that divided and printed the float. `max_denominator` bounds it; where it would be exceeded the
-    /// closest fraction below the bound is taken, if it is close.
+    /// client meant that divided and printed the float. `None` if its denominator is above `max_denominator`.
     ///
     /// Every fraction on the way from 0 to x in the Stern-Brocot tree is simpler than all that follow, and the simplest
     /// one of an interval around x lies on that way; so the first one met inside the tolerance is it. The way is x's
@@ -94,31 +93,47 @@ impl Decimal {
     /// the error |pT - Dq| is what Euclid's algorithm has left over, hence everything here is exact.
     ///
     /// Source: R. Graham, D. Knuth, O. Patashnik, Concrete Mathematics, section 4.5.
-    pub(crate) fn simplest(self, max_denominator: u128) -> Result<Fraction, ParseError> {
-        let Self { digits, decimals } = self.cut();
-        if decimals > MAX_DECIMALS {
-            return Err(ParseError::Range);
-        }
-        let tolerance = Tolerance { width: digits.max(1 << (TOLERANCE_BITS - 1)), bits: TOLERANCE_BITS };
-        let mut before = Step { numerator: 0, denominator: 1, error: digits };
-        let mut last = Step { numerator: 1, denominator: 0, error: 10_u128.pow(decimals) };
+    pub(crate) fn simplest(self, max_denominator: u128) -> Option<Fraction> {
+        let number = self.cut();
+        let tolerance = Tolerance { width: number.digits.max(1 << (TOLERANCE_BITS - 1)), bits: TOLERANCE_BITS };
+        let (mut before, mut last) = number.root()?;
         while let Some(term) = before.error.checked_div(last.error) {
-            let room = max_denominator.saturating_sub(before.denominator);
-            let affordable = term.min(room.checked_div(last.denominator).unwrap_or(term));
+            let affordable = term.min(last.affordable(before, max_denominator).unwrap_or(term));
             let closest = before.advanced(last, affordable);
             if affordable > 0 && tolerance.holds(closest) {
-                return Ok(before.advanced(last, tolerance.first(before, last, affordable)).fraction());
+                return Some(before.advanced(last, tolerance.first(before, last, affordable)).fraction());
             }
             if affordable < term {
-                let stand_in = if affordable > 0 { closest } else { last };
-                let close = Tolerance { width: digits, bits: STAND_IN_BITS }.holds(stand_in);
-                return if close { Ok(stand_in.fraction()) } else { Err(ParseError::Range) };
+                return None;
             }
             (before, last) = (last, closest);
         }
-        // Euclid's algorithm ended: `last` is the number itself. Not reached, since the number lies within its own
-        // tolerance.
-        Ok(last.fraction())
+        // Euclid's algorithm ended: `last` is the number itself. Not reached, for that lies within the tolerance.
+        Some(last.fraction())
+    }
+
+    /// The closest fraction with at most `max_denominator`, if it is within 2^-40 of the value.
+    pub(crate) fn closest(self, max_denominator: u128) -> Option<Fraction> {
+        let number = self.cut();
+        let (mut before, mut last) = number.root()?;
+        while let Some(term) = before.error.checked_div(last.error) {
+            let affordable = term.min(last.affordable(before, max_denominator).unwrap_or(term));
+            if affordable < term {
+                // More than half of the way and it is closer than where the way started from.
+                let closer = affordable > term / 2;
+                last = if closer { before.advanced(last, affordable) } else { last };
+                break;
+            }
+            (before, last) = (last, before.advanced(last, term));
+        }
+        Tolerance { width: number.digits, bits: STAND_IN_BITS }.holds(last).then(|| last.fraction())
+    }
+
+    /// 0/1 and 1/0, between which every number lies.
+    fn root(self) -> Option<(Step, Step)> {
+        let power = (self.decimals <= MAX_DECIMALS).then(|| 10_u128.pow(self.decimals))?;
+        let zero = Step { numerator: 0, denominator: 1, error: self.digits };
+        Some((zero, Step { numerator: 1, denominator: 0, error: power }))
     }
 
     fn divided_by_ten_to(self, exponent: u32) -> Self {
@@ -173,6 +188,11 @@ impl Step {
             denominator: self.denominator.saturating_add(other.denominator.saturating_mul(times)),
             error: self.error.saturating_sub(other.error.saturating_mul(times)),
         }
+    }
+
+    /// How many steps from `before` towards here keep the denominator at most `most`; any number towards 1/0.
+    fn affordable(self, before: Self, most: u128) -> Option<u128> {
+        most.saturating_sub(before.denominator).checked_div(self.denominator)
     }
 
     fn fraction(self) -> Fraction {

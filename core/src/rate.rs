@@ -15,7 +15,7 @@ const UNITS: [(&str, u64); 5] =
 /// The longest rate that is read: a number of 37 digits, a slash, a period. Bounds what a caller can make us look at.
 pub const MAX_RATE_LEN: usize = 48;
 
-/// `tokens` per `period_us` microseconds, reduced. Zero is 0 per 1.
+/// `tokens` per `period_us` microseconds, reduced. Zero is 0 per day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     tokens: u64,
@@ -23,13 +23,17 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A bucket that never refills: a one-off allowance.
-    pub const ZERO: Self = Self { tokens: 0, period_us: NonZeroU64::MIN };
+    /// A bucket that never refills: a one-off allowance. Its shares are those of a day: any would do, and of these the
+    /// shares of most rates are multiples, so that a bucket which is switched to rate 0 and back keeps what it holds.
+    pub const ZERO: Self = Self { tokens: 0, period_us: NonZeroU64::new(UNITS[0].1).unwrap() };
 
     /// `tokens` in every `period_us` microseconds. `None` if the period is 0, or if reduced either part is above
     /// [`MAX_INTEGER`].
     #[must_use]
     pub fn new(tokens: u128, period_us: u128) -> Option<Self> {
+        if tokens == 0 && period_us > 0 {
+            return Some(Self::ZERO);
+        }
         let divisor = NonZeroU128::new(greatest_common_divisor(tokens, period_us))?;
         let tokens = u64::try_from(tokens / divisor).ok()?;
         let period_us = NonZeroU64::new(u64::try_from(period_us / divisor).ok()?)?;
@@ -94,14 +98,17 @@ impl Rate {
         if amount.exceeds(MAX_INTEGER) {
             return Err(ParseError::Range);
         }
-        if let Some(rate) = amount.exact().and_then(|exact| per(exact, period)) {
+        let exact = amount.exact();
+        if let Some(rate) = exact.and_then(|exact| per(exact, period)) {
             return Ok(rate);
         }
         if amount.is_whole() {
             return Err(ParseError::Range);
         }
-        let max_denominator = u128::from(MAX_INTEGER).checked_div(period.numerator).unwrap_or(0);
-        per(amount.simplest(max_denominator.max(1))?, period).ok_or(ParseError::Range)
+        let max_denominator = u128::from(MAX_INTEGER).checked_div(period.numerator).unwrap_or(0).max(1);
+        let meant = if exact.is_none() { amount.simplest(max_denominator) } else { None };
+        let kept = meant.or_else(|| amount.closest(max_denominator)).ok_or(ParseError::Range)?;
+        per(kept, period).ok_or(ParseError::Range)
     }
 }
 
@@ -110,8 +117,14 @@ impl Rate {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (tokens, period_us) = (self.tokens, self.period_us.get());
+        if self.is_zero() {
+            return f.write_str("0");
+        }
         if let Some(times) = exact_quotient(UNITS[3].1, period_us) {
-            return write!(f, "{}", u128::from(tokens).saturating_mul(u128::from(times)));
+            let per_second = u128::from(tokens).saturating_mul(u128::from(times));
+            if per_second <= u128::from(MAX_INTEGER) {
+                return write!(f, "{per_second}");
+            }
         }
         for (unit, unit_us) in UNITS {
             match exact_quotient(period_us, unit_us) {

@@ -124,7 +124,7 @@ fn a_rate_is_reduced_and_both_its_parts_are_bounded() {
     let max = u128::from(MAX_INTEGER);
     let table = [
         (5, 1_000_000, Some((1, 200_000))),
-        (0, 7, Some((0, 1))),
+        (0, 7, Some((0, 86_400_000_000))),
         (0, 0, None),
         (1, 0, None),
         (max, 1, Some((MAX_INTEGER, 1))),

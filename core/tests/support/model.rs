@@ -1,11 +1,14 @@
 //! A token bucket too simple to be wrong: tokens as exact fractions, one rule a line, nothing of the code under test.
 //!
 //! It rounds in one place. When the limit changes, the tokens held are rounded down to a multiple of 1/`period_us` of
-//! the new rate in its lowest terms, because that is the unit in which a bucket under the new limit is counted.
+//! the new rate in its lowest terms, because that is the unit in which a bucket under the new limit is counted. A bucket
+//! of rate 0 is counted in the unit of a day.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use rl_core::{Decision, Held, Limit, Outcome, Wait};
+
+const DAY_US: u64 = 86_400_000_000;
 
 pub fn whole(number: impl Into<BigInt>) -> BigRational {
     BigRational::from_integer(number.into())
@@ -89,7 +92,8 @@ impl Model {
         // A clock that stepped back has seen no time pass.
         let elapsed_us = whole(now_us.saturating_sub(state.at_us));
         let refilled = (&state.tokens + elapsed_us * &state.terms.per_us).min(state.terms.capacity.clone());
-        let unit = fraction(1, terms.per_us.denom().clone());
+        let unit =
+            if terms.per_us == whole(0) { fraction(1, DAY_US) } else { fraction(1, terms.per_us.denom().clone()) };
         let kept = (refilled / &unit).floor() * unit;
         kept.min(terms.capacity.clone())
     }
