@@ -4,7 +4,7 @@ use std::ptr;
 
 use rl_core::codec::{Record, RecordedExpiry, encode_record};
 use rl_core::expiry::Expiry;
-use rl_core::{Bucket, Held, Limit, Take, UnixMicros, UnixMillis};
+use rl_core::{Bucket, Held, Limit, Take, UnixMicros};
 
 use crate::error::Error;
 use crate::server::key::Key;
@@ -40,9 +40,7 @@ pub fn apply(
     let Some(stored) = key.bucket()? else {
         let take = decide(None);
         if let Some(bucket) = take.change {
-            create(key, bucket, asked.id)?;
-            let expiry = expire(key, Expiry::of(bucket, &asked.limit, None), None);
-            announce(key, bucket, asked.limit, expiry);
+            create(key, bucket, asked)?;
         }
         return Ok(take);
     };
@@ -56,33 +54,43 @@ pub fn apply(
     if let Some(bucket) = take.change {
         stored.set(bucket, asked.id);
         let value = ptr::from_mut(stored);
-        let current = expiries::recall(value, held.bucket.last_change, now).unwrap_or_else(|| key.expiry());
-        let expiry = expire(key, Expiry::of(bucket, &asked.limit, Some(&held.limit)), current);
-        expiries::note(value, bucket.last_change, expiry);
-        announce(key, bucket, asked.limit, expiry);
+        let needed = Expiry::of(bucket, &asked.limit, Some(&held.limit));
+        let recorded = match expiries::recall(value, held.bucket.last_change, now) {
+            // As remembered, but perhaps no longer so: replicas keep what they have, as this node does.
+            Some(remembered) if needed.accepts(remembered) => {
+                expiries::note(value, bucket.last_change, remembered);
+                RecordedExpiry::Unstated
+            }
+            _ => expire(key, value, bucket, needed),
+        };
+        announce(key, bucket, asked.limit, recorded);
     }
     Ok(take)
 }
 
-fn create(key: &mut Key<'_>, bucket: Bucket, id: LimitId) -> Result<(), Error> {
+fn create(key: &mut Key<'_>, bucket: Bucket, asked: &Asked) -> Result<(), Error> {
     if key.context().is_out_of_memory() {
         return Err(Error::OutOfMemory);
     }
-    key.create(StoredBucket::new(bucket, id))
+    let value = key.create(StoredBucket::new(bucket, asked.id))?;
+    let recorded = expire(key, value, bucket, Expiry::of(bucket, &asked.limit, None));
+    announce(key, bucket, asked.limit, recorded);
+    Ok(())
 }
 
-/// Sees to it that the key, which expires at `current`, expires as `needed`; says when it does.
-fn expire(key: &mut Key<'_>, needed: Expiry, current: Option<UnixMillis>) -> Option<UnixMillis> {
+/// Sees to it that the key of `value` expires as `needed`; says when it does.
+fn expire(key: &mut Key<'_>, value: *const StoredBucket, bucket: Bucket, needed: Expiry) -> RecordedExpiry {
+    let current = key.expiry();
     let expiry = needed.applied_to(current);
     if expiry != current {
         key.set_expiry(expiry);
     }
-    expiry
+    expiries::note(value, bucket.last_change, expiry);
+    expiry.map_or(RecordedExpiry::None, RecordedExpiry::At)
 }
 
 /// Tells replicas and the AOF what `key` holds now, and those who watch it that it has changed.
-fn announce(key: &Key<'_>, bucket: Bucket, limit: Limit, expiry: Option<UnixMillis>) {
-    let expiry = expiry.map_or(RecordedExpiry::None, RecordedExpiry::At);
+fn announce(key: &Key<'_>, bucket: Bucket, limit: Limit, expiry: RecordedExpiry) {
     let record = Record { expiry, state: Held { bucket, limit } };
     key.context().replicate_state(key.name(), encode_record(&record).as_bytes());
     key.context().signal_modified(key.name());

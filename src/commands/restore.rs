@@ -41,7 +41,9 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
     let restored = bucket::stored(&request.record.state)?;
     match key.bucket()? {
         Some(stored) => stored.set(request.record.state.bucket, restored.limit_id()),
-        None => key.create(restored)?,
+        None => {
+            key.create(restored)?;
+        }
     }
     match request.record.expiry {
         RecordedExpiry::Unstated => {}

@@ -53,15 +53,15 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Puts a bucket into the key, in place of whatever was there.
+    /// Puts a bucket into the key, in place of whatever was there, and says where it lies.
     ///
     /// Errors: [`Error::Internal`] if the server refuses, which it does only for a key that is not open for change.
-    pub fn create(&mut self, cell: StoredBucket) -> Result<(), Error> {
-        let value = StoredBucket::into_raw(cell);
+    pub fn create(&mut self, stored: StoredBucket) -> Result<*const StoredBucket, Error> {
+        let value = stored.into_raw();
         // SAFETY: the key is open for change; the server owns the value from here on and gives it back to `free`.
         let done = unsafe { call!(RedisModule_ModuleTypeSetValue(self.raw, bucket::raw_type(), value.cast())) };
         if done == raw::REDISMODULE_OK as c_int {
-            return Ok(());
+            return Ok(value);
         }
         // SAFETY: the server did not take the value.
         drop(unsafe { StoredBucket::from_raw(value) });

@@ -10,6 +10,7 @@ use redis_module::raw;
 use rl_core::codec::{self, Record, RecordedExpiry};
 use rl_core::{Bucket, Held, Limit, UnixMicros};
 
+use super::expiries;
 use super::limits::{self, LimitId};
 use crate::error::Error;
 use crate::server::api::call;
@@ -127,6 +128,7 @@ impl StoredBucket {
 
 impl Drop for StoredBucket {
     fn drop(&mut self) {
+        expiries::forget(self);
         limits::release(self.limit_id());
     }
 }
@@ -270,6 +272,7 @@ unsafe extern "C" fn defrag(
     unsafe {
         let moved = call!(RedisModule_DefragAlloc(ctx, *value));
         if !moved.is_null() {
+            expiries::forget((*value).cast());
             *value = moved;
         }
     }

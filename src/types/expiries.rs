@@ -4,7 +4,8 @@
 //! change it without us. But asking costs a look-up in the server's tables. So what the server said is remembered for
 //! the values touched last, for a millisecond: a key that is taken from more than a thousand times a second is asked
 //! about once a millisecond, every other key each time. What somebody else does to a busy key's expiry is thus seen a
-//! millisecond later; a key whose value changed in any other way is not recognised, and asked about.
+//! millisecond later; a key whose value changed in any other way is not recognised, and asked about. What is remembered is
+//! never passed on: a record that goes by it tells replicas to keep the expiry that they have.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +19,8 @@ const VALUE_BITS: u32 = size_of::<StoredBucket>().ilog2();
 const MEMORY_US: u64 = 1_000;
 const NEVER: u64 = u64::MAX;
 
-/// The values, and what was noted of each. Atomic to be free of `unsafe`: all of it happens under the server's lock.
+/// The values, and what was noted of each. Atomic because values are forgotten on background threads, too; for the rest all
+/// of it happens under the server's lock.
 static NOTES: [Note; PLACES] = [const { Note::new() }; PLACES];
 
 struct Note {
@@ -44,6 +46,15 @@ pub fn note(value: *const StoredBucket, changed: UnixMicros, expiry: Option<Unix
         note.value.store(value.addr() as u64, Ordering::Relaxed);
         note.changed_us.store(changed.get(), Ordering::Relaxed);
         note.expiry_ms.store(expiry.map_or(NEVER, UnixMillis::get), Ordering::Relaxed);
+    }
+}
+
+/// Forgets what was noted of `value`, whose place may become another's. From any thread.
+pub fn forget(value: *const StoredBucket) {
+    if let Some(note) = Note::of(value) {
+        let address = value.addr() as u64;
+        // Only if it is this value's: another may have taken the place.
+        let _ = note.value.compare_exchange(address, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

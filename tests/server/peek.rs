@@ -76,7 +76,7 @@ fn changes_neither_state_nor_expiry_nor_denials() {
 
 #[test]
 fn does_not_make_a_key_look_used_to_eviction_or_statistics() {
-    let server = Server::with(&["--maxmemory-policy", "allkeys-lfu", "--lfu-log-factor", "0"]);
+    let server = Server::with(&["--maxmemory-policy", "allkeys-lfu", "--lfu-log-factor", "0", "--lfu-decay-time", "0"]);
     let mut client = server.connect();
     client.reply("RL.TAKE key 10 1/h");
     let before = (client.line::<i64>("OBJECT FREQ key"), server.info("stats", "keyspace_hits"));

@@ -56,7 +56,7 @@ pub fn write_all(client: &mut Client) {
     for state in STATES {
         state.write(client);
     }
-    restore(client, OWING, RecordedExpiry::None, &held(10, Rate::new(5, 3_600_000_000), -123_456_789, 1 << 50));
+    restore(client, OWING, RecordedExpiry::None, &held(10, Rate::new(5, 3_600_000_000), -123_456_789, 1 << 52));
     let _: () = client.line("SELECT 9");
     let _: [i64; 5] = client.line(&format!("RL.TAKE {ELSEWHERE} 10 5/h 2"));
     let _: () = client.line("SELECT 0");
@@ -76,7 +76,7 @@ pub fn held(capacity: u64, rate: Option<Rate>, level: i128, last_change_us: u64)
 /// Puts a state into a key.
 pub fn restore(client: &mut Client, key: &str, expiry: RecordedExpiry, state: &Held) {
     let payload = codec::encode_record(&Record { expiry, state: *state });
-    let answer: String = client.ask(&[b"RL.RESTORE", key.as_bytes(), payload.as_bytes()]);
+    let answer: String = client.ask(&[b"RL.RESTORE".as_slice(), key.as_bytes(), payload.as_bytes()]);
     assert_eq!(answer, "OK");
 }
 

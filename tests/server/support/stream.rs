@@ -73,7 +73,7 @@ pub fn aof(server: &Server, ending: &str) -> Vec<u8> {
 }
 
 /// The next command, or `None` at the end.
-fn next(reader: &mut impl BufRead) -> Option<Words> {
+pub fn next(reader: &mut impl BufRead) -> Option<Words> {
     let count = number(reader, '*')?;
     let word = |_| {
         let len = number(reader, '$').expect("a word");
