@@ -1,5 +1,6 @@
 //! Carrying out what was decided about a bucket: value, expiry, replication, notice to those who watch the key.
 
+use std::ffi::c_void;
 use std::ptr;
 
 use rl_core::codec::{Record, RecordedExpiry, encode_record};
@@ -53,7 +54,7 @@ pub fn apply(
     }
     if let Some(bucket) = take.change {
         stored.set(bucket, asked.id);
-        let value = ptr::from_mut(stored);
+        let value: *const c_void = ptr::from_ref(stored).cast();
         let needed = Expiry::of(bucket, &asked.limit, Some(&held.limit));
         let recorded = match expiries::recall(value, held.bucket.last_change, now) {
             // As remembered, but perhaps no longer so: replicas keep what they have, as this node does.
@@ -72,14 +73,14 @@ fn create(key: &mut Key<'_>, bucket: Bucket, asked: &Asked) -> Result<(), Error>
     if key.context().is_out_of_memory() {
         return Err(Error::OutOfMemory);
     }
-    let value = key.create(StoredBucket::new(bucket, asked.id))?;
+    let value = key.create(StoredBucket::new(bucket, asked.id))?.cast();
     let recorded = expire(key, value, bucket, Expiry::of(bucket, &asked.limit, None));
     announce(key, bucket, asked.limit, recorded);
     Ok(())
 }
 
 /// Sees to it that the key of `value` expires as `needed`; says when it does.
-fn expire(key: &mut Key<'_>, value: *const StoredBucket, bucket: Bucket, needed: Expiry) -> RecordedExpiry {
+fn expire(key: &mut Key<'_>, value: *const c_void, bucket: Bucket, needed: Expiry) -> RecordedExpiry {
     let current = key.expiry();
     let expiry = needed.applied_to(current);
     if expiry != current {

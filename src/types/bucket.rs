@@ -128,7 +128,7 @@ impl StoredBucket {
 
 impl Drop for StoredBucket {
     fn drop(&mut self) {
-        expiries::forget(self);
+        expiries::forget(ptr::from_ref(self).cast());
         limits::release(self.limit_id());
     }
 }
@@ -272,7 +272,7 @@ unsafe extern "C" fn defrag(
     unsafe {
         let moved = call!(RedisModule_DefragAlloc(ctx, *value));
         if !moved.is_null() {
-            expiries::forget((*value).cast());
+            expiries::forget(*value);
             *value = moved;
         }
     }

@@ -7,15 +7,14 @@
 //! millisecond later; a key whose value changed in any other way is not recognised, and asked about. What is remembered is
 //! never passed on: a record that goes by it tells replicas to keep the expiry that they have.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rl_core::{UnixMicros, UnixMillis};
 
-use super::bucket::StoredBucket;
-
 const PLACES: usize = 64;
-/// Values are 32 bytes long, so the bits of an address below that say nothing.
-const VALUE_BITS: u32 = size_of::<StoredBucket>().ilog2();
+/// Values are 32 bytes long or more, so the bits of an address below that say nothing.
+const VALUE_BITS: u32 = 5;
 const MEMORY_US: u64 = 1_000;
 const NEVER: u64 = u64::MAX;
 
@@ -35,13 +34,13 @@ impl Note {
     }
 
     /// The place for `value`.
-    fn of(value: *const StoredBucket) -> Option<&'static Self> {
+    fn of(value: *const c_void) -> Option<&'static Self> {
         NOTES.get((value.addr() >> VALUE_BITS) & (PLACES - 1))
     }
 }
 
 /// Notes that the key of `value`, last changed at `changed`, expires at `expiry`.
-pub fn note(value: *const StoredBucket, changed: UnixMicros, expiry: Option<UnixMillis>) {
+pub fn note(value: *const c_void, changed: UnixMicros, expiry: Option<UnixMillis>) {
     if let Some(note) = Note::of(value) {
         note.value.store(value.addr() as u64, Ordering::Relaxed);
         note.changed_us.store(changed.get(), Ordering::Relaxed);
@@ -50,7 +49,7 @@ pub fn note(value: *const StoredBucket, changed: UnixMicros, expiry: Option<Unix
 }
 
 /// Forgets what was noted of `value`, whose place may become another's. From any thread.
-pub fn forget(value: *const StoredBucket) {
+pub fn forget(value: *const c_void) {
     if let Some(note) = Note::of(value) {
         let address = value.addr() as u64;
         // Only if it is this value's: another may have taken the place.
@@ -59,7 +58,7 @@ pub fn forget(value: *const StoredBucket) {
 }
 
 /// What was noted of `value`, if it was within the last millisecond and at the change that is still its last.
-pub fn recall(value: *const StoredBucket, changed: UnixMicros, now: UnixMicros) -> Option<Option<UnixMillis>> {
+pub fn recall(value: *const c_void, changed: UnixMicros, now: UnixMicros) -> Option<Option<UnixMillis>> {
     let note = Note::of(value)?;
     let known = note.value.load(Ordering::Relaxed) == value.addr() as u64
         && note.changed_us.load(Ordering::Relaxed) == changed.get()

@@ -3,7 +3,7 @@
 use rl_core::codec::RecordedExpiry;
 
 use crate::support::dump::Dump;
-use crate::support::states::{Dataset, keys, write_all};
+use crate::support::specimens::{Dataset, keys, write_all};
 use crate::support::stream::{aof, in_aof, names, records};
 use crate::support::{Client, Server, eventually, quiet};
 

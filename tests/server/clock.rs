@@ -2,26 +2,20 @@
 //! nobody is locked out for the length of the step, and nobody gets anything extra.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use rl_core::UnixMillis;
 use rl_core::codec::RecordedExpiry;
-use rl_core::{Rate, UnixMillis};
 
-use crate::support::states::{held, info, restore};
-use crate::support::{Client, Server};
+use crate::support::specimens::{info, restore};
+use crate::support::{Client, Server, held, now_us};
 
 const HOUR_US: u64 = 3_600_000_000;
 
-fn now_us() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
-}
-
 /// Capacity 10 at 5 tokens an hour, `tokens` left at `last_change_us`.
-fn hold(client: &mut Client, tokens: i128, last_change_us: u64) {
-    let rate = Rate::new(5, u128::from(HOUR_US));
-    let mut state = held(10, rate, 0, last_change_us);
-    state.bucket.level = tokens * i128::from(state.limit.rate().period_us().get());
-    restore(client, "key", RecordedExpiry::At(UnixMillis::saturating(u128::from(last_change_us / 1_000) + 99_000_000)), &state);
+fn hold(client: &mut Client, tokens: u64, last_change_us: u64) {
+    let expiry = RecordedExpiry::At(UnixMillis::saturating(u128::from(last_change_us / 1_000) + 99_000_000));
+    restore(client, "key", expiry, &held(10, "5/h", (tokens, 0), last_change_us));
 }
 
 /// Last changes after which the clock was set back: by an hour, by a century and for as long as can be.
@@ -67,7 +61,7 @@ fn a_step_back_puts_the_wait_of_an_empty_bucket_on_the_new_clock() {
 fn a_client_that_waits_as_told_after_a_step_back_passes_and_gets_nothing_extra() {
     let server = Server::start();
     let mut client = server.connect();
-    let empty = held(3, Rate::new(10, 1_000_000), 0, now_us() + HOUR_US);
+    let empty = held(3, "10", (0, 0), now_us() + HOUR_US);
     restore(&mut client, "fast", RecordedExpiry::None, &empty);
     let since = Instant::now();
     let denied = client.reply("RL.TAKE fast 3 10");
@@ -101,7 +95,7 @@ fn a_state_from_long_ago_is_a_full_bucket() {
     let server = Server::start();
     let mut client = server.connect();
     for past_us in [0, 1, now_us() - 3 * HOUR_US] {
-        let empty = held(10, Rate::new(5, u128::from(HOUR_US)), 0, past_us);
+        let empty = held(10, "5/h", (0, 0), past_us);
         restore(&mut client, "key", RecordedExpiry::None, &empty);
         assert_eq!(client.five("RL.PEEK key"), [1, 10, 0, 0, 10], "{past_us}");
         assert_eq!(client.reply("RL.TAKE key 10 5/h 11").allowed, 0);

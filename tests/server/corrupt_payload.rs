@@ -3,12 +3,12 @@
 
 use redis::{ConnectionLike, Pipeline, Value};
 use rl_core::codec::{Record, RecordedExpiry, decode, decode_record, encode_record};
-use rl_core::{Rate, UnixMillis};
+use rl_core::{Bucket, Held, Limit, Rate, Tokens, UnixMicros, UnixMillis};
 
 use crate::support::dump::{Dump, assert_no_crash, damaged};
 use crate::support::random::Random;
-use crate::support::states::{held, keys, write_all};
-use crate::support::{Client, Server};
+use crate::support::specimens::{keys, write_all};
+use crate::support::{Client, Server, held};
 
 /// The answers to many commands, errors among them.
 fn answers(client: &mut Client, pipeline: &Pipeline) -> Vec<Value> {
@@ -118,7 +118,7 @@ fn a_payload_of_a_newer_version_is_refused_and_the_log_says_why() {
 fn a_record_that_is_none_is_refused_with_what_is_wrong_with_it() {
     let server = Server::start();
     let mut client = server.connect();
-    let state = held(10, Rate::new(5, 1_000_000), 300_000, 1_700_000_000_000_000);
+    let state = held(10, "5", (2, 100_000), 1_700_000_000_000_000);
     let record = encode_record(&Record { expiry: RecordedExpiry::None, state });
     let good = record.as_bytes();
     let with = |at: usize, byte: u8| {
@@ -148,14 +148,11 @@ fn a_record_that_is_none_is_refused_with_what_is_wrong_with_it() {
 /// A valid record, or what is left of one.
 fn some_record(random: &mut Random) -> Vec<u8> {
     const MAX: u64 = (1 << 53) - 1;
-    let rate = loop {
-        if let Some(rate) = Rate::new(random.biased(MAX).into(), random.biased(MAX).into()) {
-            break rate;
-        }
-    };
-    let mut state = held(random.biased(MAX), Some(rate), 0, random.biased(MAX));
-    let full = u64::try_from(state.limit.full()).unwrap_or(u64::MAX);
-    state.bucket.level = i128::from(random.biased(full)) - i128::from(random.biased(rate.period_us().get()));
+    let rate = Rate::new(random.biased(MAX).into(), random.biased(MAX).max(1).into()).unwrap();
+    let limit = Limit::new(Tokens::new(random.biased(MAX)).unwrap(), rate);
+    let tokens = Tokens::new(random.biased(limit.capacity().get())).unwrap();
+    let level = limit.shares(tokens) - i128::from(random.biased(rate.period_us().get()));
+    let state = Held { bucket: Bucket { level, last_change: UnixMicros::saturating(random.biased(MAX)) }, limit };
     let expiry = match random.below(3) {
         0 => RecordedExpiry::None,
         1 => RecordedExpiry::Unstated,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::support::states::Dataset;
+use crate::support::specimens::Dataset;
 use crate::support::stream::{in_aof, records};
 use crate::support::{Client, Server, eventually};
 

@@ -2,7 +2,7 @@
 
 use crate::support::Server;
 use crate::support::dump::Dump;
-use crate::support::states::{Sight, info, keys, write_all};
+use crate::support::specimens::{Sight, info, keys, write_all};
 
 #[test]
 fn a_restore_carries_every_state_with_the_expiry_it_is_told() {

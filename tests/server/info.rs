@@ -42,7 +42,10 @@ fn tells_of_the_last_change() {
     let mut client = server.connect();
     let taken = client.timed("RL.TAKE key 10 1/h 4");
     let info = info(&mut client, "key");
-    assert_eq!((info["algorithm"].as_str(), info["limit"].as_str(), info["rate"].as_str()), ("token-bucket", "10", "1/h"));
+    assert_eq!(
+        (info["algorithm"].as_str(), info["limit"].as_str(), info["rate"].as_str()),
+        ("token-bucket", "10", "1/h")
+    );
     let last_change_ms: u64 = info["last_change_ms"].parse().unwrap();
     assert!((taken.from_us / 1_000..=taken.to_us / 1_000).contains(&last_change_ms), "{info:?} {taken:?}");
     let level: f64 = info["level"].parse().unwrap();
@@ -57,7 +60,10 @@ fn counts_denials_and_only_those() {
     let server = Server::start();
     let mut client = server.connect();
     client.reply("RL.TAKE key 2 0 2");
-    assert_eq!((info(&mut client, "key")["denials"].as_str(), info(&mut client, "key")["last_denial_s"].as_str()), ("0", "-1"));
+    assert_eq!(
+        (info(&mut client, "key")["denials"].as_str(), info(&mut client, "key")["last_denial_s"].as_str()),
+        ("0", "-1")
+    );
     for line in ["RL.TAKE key 2 0 0", "RL.PEEK key 2 0 1", "RL.PEEK key 2 0 3"] {
         client.reply(line);
         assert_eq!(info(&mut client, "key")["denials"], "0", "{line}");
@@ -99,7 +105,8 @@ fn a_refusal_of_arguments_is_no_denial() {
 fn the_level_is_that_of_now_in_millionths() {
     // Far ahead of the clock, so that nothing comes in.
     const FAR_AHEAD_US: u64 = 7_258_118_400_000_000;
-    let levels = [((3, 0), "3"), ((3, 500_000), "2.5"), ((3, 1), "2.999999"), ((1, 1_000_000), "0"), ((1, 1_500_000), "-0.5")];
+    let levels =
+        [((3, 0), "3"), ((3, 500_000), "2.5"), ((3, 1), "2.999999"), ((1, 1_000_000), "0"), ((1, 1_500_000), "-0.5")];
     let server = Server::start();
     let mut client = server.connect();
     for (level, shown) in levels {

@@ -8,5 +8,22 @@
 )]
 #![allow(missing_docs)]
 
+mod acl;
+mod arguments;
+mod changed_limit;
+mod command_docs;
+mod concurrency;
+mod expiry;
+mod info;
+mod memory;
+mod payloads;
+mod peek;
+mod reply;
+mod retry;
+mod scripts;
+mod spellings;
 mod support;
 mod take;
+mod tracking;
+mod transactions;
+mod wrong_type;

@@ -65,7 +65,8 @@ fn changes_neither_state_nor_expiry_nor_denials() {
     let mut client = server.connect();
     client.reply("RL.TAKE key 10 1/h 10");
     let before = (client.digest("key"), client.expiry("key"), client.line::<Vec<u8>>("DUMP key"));
-    for line in ["RL.PEEK key", "RL.PEEK key 10 1/h", "RL.PEEK key 10 1/h 10", "RL.PEEK key 99 7 1", "RL.PEEK key 3 0 4"]
+    for line in
+        ["RL.PEEK key", "RL.PEEK key 10 1/h", "RL.PEEK key 10 1/h 10", "RL.PEEK key 99 7 1", "RL.PEEK key 3 0 4"]
     {
         client.reply(line);
         assert_eq!((client.digest("key"), client.expiry("key"), client.line::<Vec<u8>>("DUMP key")), before, "{line}");

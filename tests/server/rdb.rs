@@ -1,6 +1,6 @@
 //! RDB files: what is saved is what was there, and what writes nothing leaves nothing to save.
 
-use crate::support::states::{Dataset, info};
+use crate::support::specimens::{Dataset, info};
 use crate::support::{Client, Server, eventually, quiet};
 
 /// How many changes there are that no RDB file has.

@@ -1,7 +1,7 @@
 //! A primary and its replicas hold the same, whatever way it came.
 
 use crate::support::replicas::{caught_up, link_of, primary, primary_with, sent};
-use crate::support::states::{Dataset, info};
+use crate::support::specimens::{Dataset, info};
 use crate::support::{Server, eventually, quiet};
 
 #[test]

@@ -1,26 +1,20 @@
 //! What exactly a primary sends: one absolute state for each take that changed something, and never a request.
 
 use redis::Value;
+use rl_core::UnixMillis;
 use rl_core::codec::{Record, RecordedExpiry};
-use rl_core::{Held, UnixMillis};
 
 use crate::support::dump::Dump;
 use crate::support::replicas::{caught_up, primary};
-use crate::support::states::{STATES, held, restore, write_all};
+use crate::support::specimens::{STATES, restore, write_all};
 use crate::support::stream::{Stream, names, records};
-use crate::support::{Client, Server, quiet};
+use crate::support::{Client, Server, held, now_us, quiet};
 
 /// What a record of `key` must say now.
 fn record(client: &mut Client, key: &str) -> Record {
     let millis = u128::try_from(client.expiry(key)).ok();
     let expiry = millis.map_or(RecordedExpiry::None, |millis| RecordedExpiry::At(UnixMillis::saturating(millis)));
     Record { expiry, state: Dump::of(client, key).state() }
-}
-
-/// An hour from now, as the time of a last change.
-fn in_an_hour_us() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    u64::try_from(now.as_micros()).unwrap() + 3_600_000_000
 }
 
 #[test]
@@ -79,7 +73,7 @@ fn a_denial_after_the_clock_stepped_back_is_sent_once() {
     let server = Server::start();
     let mut stream = Stream::of(&server);
     let mut client = server.connect();
-    let ahead = held(10, rl_core::Rate::new(5, 3_600_000_000), 0, in_an_hour_us());
+    let ahead = held(10, "5/h", (0, 0), now_us() + 3_600_000_000);
     restore(&mut client, "key", RecordedExpiry::None, &ahead);
     assert_eq!(records(&stream.since(&server)).len(), 1);
     for _ in 0..3 {
@@ -118,7 +112,7 @@ fn an_expired_key_is_deleted_and_begun_anew() {
     let mut client = server.connect();
     let _: () = client.line("DEBUG SET-ACTIVE-EXPIRE 0");
     let mut stream = Stream::of(&server);
-    let empty = held(10, rl_core::Rate::new(5, 3_600_000_000), 0, 1_000_000);
+    let empty = held(10, "5/h", (0, 0), 1_000_000);
     restore(&mut client, "key", RecordedExpiry::At(UnixMillis::saturating(1_000)), &empty);
     let _ = stream.since(&server);
     assert_eq!(client.reply("RL.TAKE key 10 5/h").remaining, 9);
@@ -161,7 +155,7 @@ fn a_record_is_passed_on_as_it_came() {
     let mut client = server.connect();
     write_all(&mut client);
     let mut stream = Stream::of(&server);
-    let state: Held = held(10, rl_core::Rate::new(5, 3_600_000_000), 7, 1_700_000_000_000_000);
+    let state = held(10, "5/h", (1, 7), 1_700_000_000_000_000);
     let expiries = [RecordedExpiry::None, RecordedExpiry::Unstated, RecordedExpiry::At(UnixMillis::saturating(1 << 50))];
     for expiry in expiries {
         restore(&mut client, "fresh", expiry, &state);

@@ -2,23 +2,14 @@
 
 use redis::Value;
 
-use crate::support::{Client, Server, held, now_us};
-
-/// Runs `lines` in a transaction.
-fn transaction<T: redis::FromRedisValue>(client: &mut Client, lines: &[&str]) -> T {
-    assert_eq!(client.line::<String>("MULTI"), "OK");
-    for line in lines {
-        assert_eq!(client.line::<String>(line), "QUEUED", "{line}");
-    }
-    client.line("EXEC")
-}
+use crate::support::{Server, held, now_us};
 
 #[test]
 fn several_takes_are_decided_one_after_the_other() {
     let server = Server::start();
     let mut client = server.connect();
     let lines = ["RL.TAKE a 2 0", "RL.TAKE b 5 0 5", "RL.TAKE a 2 0", "RL.TAKE a 2 0", "RL.PEEK b", "RL.TAKE b 5 0"];
-    let replies: Vec<[i64; 5]> = transaction(&mut client, &lines);
+    let replies: Vec<[i64; 5]> = client.transaction(&lines);
     assert_eq!(
         replies,
         [[1, 1, 0, -1, 2], [1, 0, 0, -1, 5], [1, 0, 0, -1, 2], [0, 0, -1, -1, 2], [0, 0, -1, -1, 5], [0, 0, -1, -1, 5]]
@@ -69,7 +60,7 @@ fn time_stands_still_in_a_transaction_where_the_server_says_so() {
     }
     let mut client = server.connect();
     let take = "RL.TAKE key 1000000 1000000 1000000";
-    let (first, _, second): ([i64; 5], String, [i64; 5]) = transaction(&mut client, &[take, "DEBUG SLEEP 0.02", take]);
+    let (first, _, second): ([i64; 5], String, [i64; 5]) = client.transaction(&[take, "DEBUG SLEEP 0.02", take]);
     assert_eq!(first, [1, 0, 0, 1_000, 1_000_000]);
     assert_eq!(second, [0, 0, 1_000, 1_000, 1_000_000]);
 }
@@ -79,7 +70,7 @@ fn survives(server: &Server, watched: &str, line: &str) -> bool {
     let (mut watcher, mut other) = (server.connect(), server.connect());
     assert_eq!(watcher.ask::<String>(&["WATCH", watched]), "OK");
     other.ask::<Value>(&line.split(' ').collect::<Vec<_>>());
-    transaction::<Option<Vec<String>>>(&mut watcher, &["PING"]).is_some()
+    watcher.transaction::<Option<Vec<String>>>(&["PING"]).is_some()
 }
 
 #[test]

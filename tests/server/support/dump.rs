@@ -83,7 +83,8 @@ impl Dump {
 fn crc64(bytes: &[u8]) -> u64 {
     const POLYNOMIAL: u64 = 0xad93_d235_94c9_35a9;
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u64::from(*byte), |crc, _| (crc >> 1) ^ (POLYNOMIAL.reverse_bits() & (crc & 1).wrapping_neg()))
+        (0..8)
+            .fold(crc ^ u64::from(*byte), |crc, _| (crc >> 1) ^ (POLYNOMIAL.reverse_bits() & (crc & 1).wrapping_neg()))
     })
 }
 

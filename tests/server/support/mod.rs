@@ -3,7 +3,13 @@
 //! Which server: `RL_SERVER` (a `redis-server` or `valkey-server`), else what the path has. Which module: `RL_MODULE`,
 //! else the release build.
 
+pub mod dump;
+pub mod quiet;
+pub mod random;
+pub mod replicas;
+pub mod specimens;
 mod states;
+pub mod stream;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -37,6 +43,19 @@ impl Server {
     /// A server with the module and `options`, as they would stand on the command line.
     pub fn with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let process = launch(folder.path(), &options, Some(&module()));
+        let server = Self { folder, options, process };
+        server.wait_until_ready();
+        server
+    }
+
+    /// A server with the module and `options` that finds `files` in its folder.
+    pub fn on(files: &[(&str, &[u8])], options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
         let options = options.iter().map(|option| (*option).to_owned()).collect();
         let process = launch(folder.path(), &options, Some(&module()));
         let server = Self { folder, options, process };
@@ -265,6 +284,28 @@ impl Client {
     /// The five integers as they came.
     pub fn five(&mut self, line: &str) -> [i64; 5] {
         self.line(line)
+    }
+
+    /// What `EXEC` answers to a transaction of `lines`.
+    pub fn transaction<T: FromRedisValue>(&mut self, lines: &[&str]) -> T {
+        assert_eq!(self.line::<String>("MULTI"), "OK");
+        for line in lines {
+            assert_eq!(self.line::<String>(line), "QUEUED", "{line}");
+        }
+        self.line("EXEC")
+    }
+
+    /// Has the server carry out `lines`, and throws the answers away but for errors.
+    pub fn feed(&mut self, lines: impl IntoIterator<Item = String>) {
+        let mut lines = lines.into_iter().peekable();
+        while lines.peek().is_some() {
+            let mut pipeline = redis::pipe();
+            for line in lines.by_ref().take(1_000) {
+                let mut words = line.split(' ');
+                pipeline.cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).ignore();
+            }
+            pipeline.exec(&mut self.0).unwrap();
+        }
     }
 
     /// A configuration value.

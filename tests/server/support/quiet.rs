@@ -5,8 +5,7 @@ use redis::Value;
 use super::Client;
 
 /// Commands that make what [`LINES`] needs.
-const MADE: [&str; 4] =
-    ["RL.TAKE empty 10 5/h 10", "RL.TAKE spent 3 0 3", "RL.TAKE some 10 5/h 4", "SET string value"];
+const MADE: [&str; 4] = ["RL.TAKE empty 10 5/h 10", "RL.TAKE spent 3 0 3", "RL.TAKE some 10 5/h 4", "SET string value"];
 
 /// What is asked, and how the answer begins: `0` and `1` are the first of the five integers.
 const LINES: [(&str, &str); 26] = [
