@@ -140,7 +140,7 @@ fn a_level_is_held_from_the_deepest_debt_to_the_full_bucket() {
 fn an_error_says_what_is_wrong() {
     let table = [
         (DecodeError::Truncated, "ends too early"),
-        (DecodeError::Version(2), "has version 2, newer than 1"),
+        (DecodeError::Version(2), "has version 2, and 1 is the newest known"),
         (DecodeError::Kind(9), "is of the unknown kind 9"),
         (DecodeError::NotCanonical, "is not in its one proper form"),
         (DecodeError::Range, "holds a number out of range"),
