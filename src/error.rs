@@ -19,6 +19,14 @@ pub enum Error {
     Rate,
     /// Not a cost.
     Cost,
+    /// Not a number of tokens.
+    Tokens,
+    /// Not a time to wait.
+    MaxWait,
+    /// Not the number of keys that are there, with a limit for each.
+    KeyCount,
+    /// A key is named twice.
+    SameKey,
     /// Not a record.
     Payload(DecodeError),
     /// A fault of this module: a panic was caught, or the server refused what it never refuses.
@@ -37,6 +45,14 @@ impl Error {
                 c"ERR rate must be a number of tokens from 0 to 9007199254740991, per second (5, 0.5) or per period (100/60, 100/m, 5/15m; units ms, s, m, h, d)"
             }
             Self::Cost => c"ERR cost must be an integer from 0 to 9007199254740991 tokens",
+            Self::Tokens => c"ERR tokens must be an integer from 0 to 9007199254740991",
+            Self::MaxWait => {
+                c"ERR max_wait must be a number of seconds, or a number with a unit (ms, s, m, h, d), up to 9007199254740991 microseconds"
+            }
+            Self::KeyCount => {
+                c"ERR numkeys must be the number of keys, at least 1, followed by as many keys and a capacity, rate and cost for each"
+            }
+            Self::SameKey => c"ERR key must be given once: a bucket cannot be taken from twice in one call",
             Self::Payload(DecodeError::Truncated) => c"ERR payload must be a whole record of RL.RESTORE: it ends too early",
             Self::Payload(DecodeError::Version(_)) => {
                 c"ERR payload must be of a version that this module knows: it was written by a newer one"

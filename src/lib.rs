@@ -21,14 +21,14 @@ use std::ffi::c_int;
 use redis_module::alloc::RedisAlloc;
 use redis_module::raw;
 
-use commands::{info, peek, restore, take};
+use commands::{give, info, lease, mtake, peek, reserve, restore, take};
 use server::registration::{Command, entry};
 
 /// Memory of the module counts towards the server's `used_memory` and `maxmemory`.
 #[global_allocator]
 static ALLOCATOR: RedisAlloc = RedisAlloc;
 
-static COMMANDS: [Command; 4] = [
+static COMMANDS: [Command; 8] = [
     Command { name: c"RL.TAKE", flags: c"write fast", acl: c"write fast", entry: entry!(take::run), docs: &take::DOCS },
     Command {
         name: c"RL.PEEK",
@@ -44,6 +44,22 @@ static COMMANDS: [Command; 4] = [
         entry: entry!(info::run),
         docs: &info::DOCS,
     },
+    Command { name: c"RL.GIVE", flags: c"write fast", acl: c"write fast", entry: entry!(give::run), docs: &give::DOCS },
+    Command {
+        name: c"RL.LEASE",
+        flags: c"write fast",
+        acl: c"write fast",
+        entry: entry!(lease::run),
+        docs: &lease::DOCS,
+    },
+    Command {
+        name: c"RL.RESERVE",
+        flags: c"write fast",
+        acl: c"write fast",
+        entry: entry!(reserve::run),
+        docs: &reserve::DOCS,
+    },
+    Command { name: c"RL.MTAKE", flags: c"write", acl: c"write", entry: entry!(mtake::run), docs: &mtake::DOCS },
     // Not `deny-oom`: a replica that refused a record for want of memory would hold another state than its primary.
     Command {
         name: c"RL.RESTORE",

@@ -30,7 +30,7 @@ fn takes(criterion: &mut Criterion) {
     for (name, held, asked) in cases {
         group.bench_function(name, |bencher| {
             bencher
-                .iter(|| black_box(&held).take(black_box(&asked), black_box(A_SECOND_LATER), black_box(Tokens::ONE)));
+                .iter(|| black_box(&asked).take(Some(black_box(&held)), black_box(A_SECOND_LATER), black_box(Tokens::ONE)));
         });
     }
     group.finish();

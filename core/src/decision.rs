@@ -1,5 +1,7 @@
 //! What a decision says, before anyone puts it into a reply.
 
+use crate::quantity::Tokens;
+
 /// A time to wait. Exact: the integer microsecond at which what is waited for first holds, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
@@ -19,6 +21,13 @@ impl Wait {
 pub enum Outcome {
     /// It may.
     Allowed,
+    /// That many tokens were granted, perhaps fewer than asked for.
+    Granted(Tokens),
+    /// It may, once `act_after` has passed.
+    Booked {
+        /// How long the caller has to wait before it acts.
+        act_after: Wait,
+    },
     /// It may not.
     Denied {
         /// Alone on the key, the same call is denied until this has passed and allowed then.
@@ -41,6 +50,6 @@ impl Decision {
     /// Whether the call may go ahead.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Allowed)
+        !matches!(self.outcome, Outcome::Denied { .. })
     }
 }

@@ -23,6 +23,23 @@ pub(crate) struct Fraction {
     pub(crate) denominator: u128,
 }
 
+impl Fraction {
+    /// The same in lowest terms.
+    pub(crate) fn reduced(self) -> Self {
+        let divisor = greatest_common_divisor(self.numerator, self.denominator);
+        let divided = |number: u128| number.checked_div(divisor).unwrap_or(number);
+        Self { numerator: divided(self.numerator), denominator: divided(self.denominator) }
+    }
+}
+
+/// Euclid's algorithm; 0 only for (0, 0).
+pub(crate) fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
+    }
+    a
+}
+
 /// A number as it was typed: `digits` / 10^`decimals`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {

@@ -7,16 +7,20 @@
 //! |---|---|
 //! | [`quantity`] | the units: tokens and points in time, bounded |
 //! | [`rate`] | a rate as an exact fraction, and how it is written |
+//! | [`duration`] | how durations are written |
 //! | [`limit`] | capacity and rate, with what a decision needs worked out once |
-//! | [`bucket`] | the token bucket: what it holds and how it decides |
+//! | [`bucket`] | the token bucket: what it holds, and how it fills |
+//! | [`call`] | what a call does with a bucket |
 //! | [`decision`] | what a decision says |
 //! | [`expiry`] | when a key may be forgotten |
 //! | [`codec`] | the bytes in which a bucket is stored and replicated |
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+pub mod call;
 pub mod codec;
 pub mod decision;
+pub mod duration;
 pub mod expiry;
 mod fraction;
 pub mod limit;
@@ -24,8 +28,9 @@ pub mod quantity;
 pub mod rate;
 mod wide;
 
-pub use bucket::{Bucket, Held, Take};
+pub use bucket::{Bucket, Held};
+pub use call::Answer;
 pub use decision::{Decision, Outcome, Wait};
 pub use limit::Limit;
-pub use quantity::{MAX_INTEGER, ParseError, Tokens, UnixMicros, UnixMillis};
+pub use quantity::{MAX_INTEGER, Micros, ParseError, Tokens, UnixMicros, UnixMillis};
 pub use rate::Rate;

@@ -77,6 +77,24 @@ impl Tokens {
     }
 }
 
+/// A length of time in microseconds, from 0 to [`MAX_INTEGER`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(u64);
+
+impl Micros {
+    /// `count` microseconds; `None` above [`MAX_INTEGER`].
+    #[must_use]
+    pub const fn new(count: u64) -> Option<Self> {
+        if count <= MAX_INTEGER { Some(Self(count)) } else { None }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
 /// A point in time: microseconds since the Unix epoch, from 0 to [`MAX_INTEGER`] (June 2255).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMicros(u64);

@@ -4,14 +4,11 @@ use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};
 
 use crate::decision::Wait;
-use crate::fraction::{Decimal, Fraction, split_once};
+use crate::duration::{DAY_US, SECOND_US, UNITS, parse_period};
+use crate::fraction::{Decimal, Fraction, greatest_common_divisor, split_once};
 use crate::quantity::{MAX_INTEGER, ParseError};
 use crate::wide::quotient_up;
 
-const SECOND_US: u128 = 1_000_000;
-/// The units of a period, the largest first, in microseconds.
-const UNITS: [(&str, u64); 5] =
-    [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000)];
 /// The longest rate that is read: a number of 37 digits, a slash, a period. Bounds what a caller can make us look at.
 pub const MAX_RATE_LEN: usize = 48;
 
@@ -25,7 +22,7 @@ pub struct Rate {
 impl Rate {
     /// A bucket that never refills: a one-off allowance. Its shares are those of a day: any would do, and of these the
     /// shares of most rates are multiples, so that a bucket which is switched to rate 0 and back keeps what it holds.
-    pub const ZERO: Self = Self { tokens: 0, period_us: NonZeroU64::new(UNITS[0].1).unwrap() };
+    pub const ZERO: Self = Self { tokens: 0, period_us: NonZeroU64::new(DAY_US).unwrap() };
 
     /// `tokens` in every `period_us` microseconds. `None` if the period is 0, or if reduced either part is above
     /// [`MAX_INTEGER`].
@@ -91,8 +88,8 @@ impl Rate {
             return Err(ParseError::Syntax);
         }
         let (amount, period) = match split_once(text, |b| b == b'/') {
-            Some((amount, period)) => (amount, parse_period_us(period)?),
-            None => (text, Fraction { numerator: SECOND_US, denominator: 1 }),
+            Some((amount, period)) => (amount, parse_period(period)?),
+            None => (text, Fraction { numerator: SECOND_US.into(), denominator: 1 }),
         };
         let amount = Decimal::parse_float(amount)?;
         if amount.exceeds(MAX_INTEGER) {
@@ -120,7 +117,7 @@ impl fmt::Display for Rate {
         if self.is_zero() {
             return f.write_str("0");
         }
-        if let Some(times) = exact_quotient(UNITS[3].1, period_us) {
+        if let Some(times) = exact_quotient(SECOND_US, period_us) {
             let per_second = u128::from(tokens).saturating_mul(u128::from(times));
             if per_second <= u128::from(MAX_INTEGER) {
                 return write!(f, "{per_second}");
@@ -143,39 +140,7 @@ fn per(amount: Fraction, period: Fraction) -> Option<Rate> {
     Rate::new(tokens, amount.denominator.checked_mul(period.numerator)?)
 }
 
-/// Reads the part behind the slash, as a fraction in microseconds.
-fn parse_period_us(text: &[u8]) -> Result<Fraction, ParseError> {
-    let unit_len = text.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(unit_len)).unwrap_or((text, b""));
-    let unit_us = match unit {
-        b"" => SECOND_US,
-        _ => UNITS
-            .iter()
-            .find(|(name, _)| name.as_bytes() == unit)
-            .map(|(_, us)| u128::from(*us))
-            .ok_or(ParseError::Syntax)?,
-    };
-    let number = match (number, unit) {
-        (b"", [_, ..]) => Fraction { numerator: 1, denominator: 1 },
-        _ => Decimal::parse(number)?.exact().ok_or(ParseError::Syntax)?,
-    };
-    let period_us = number.numerator.checked_mul(unit_us).filter(|us| *us > 0).ok_or(ParseError::Range)?;
-    let divisor = greatest_common_divisor(period_us, number.denominator);
-    Ok(Fraction {
-        numerator: period_us.checked_div(divisor).unwrap_or(period_us),
-        denominator: number.denominator.checked_div(divisor).unwrap_or(number.denominator),
-    })
-}
-
 /// `dividend / divisor` if that is a whole number.
 fn exact_quotient(dividend: u64, divisor: u64) -> Option<u64> {
     (dividend.checked_rem(divisor)? == 0).then(|| dividend.checked_div(divisor)).flatten()
-}
-
-/// Euclid's algorithm; 0 only for (0, 0).
-fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
-    while let Some(rest) = a.checked_rem(b) {
-        (a, b) = (b, rest);
-    }
-    a
 }

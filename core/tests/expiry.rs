@@ -62,8 +62,8 @@ proptest! {
     fn a_key_gone_at_earliest_decides_as_one_still_there(held in held(), cost in tokens(), later_ms in 0..10_000_u64) {
         let Some((earliest, _)) = within(&held) else { return Ok(()) };
         for then in [start_of(earliest), start_of(earliest + later_ms)].into_iter().flatten() {
-            let there = held.take(&held.limit, then, cost);
-            prop_assert_eq!(there, held.limit.take_from_full(then, cost));
+            let there = held.limit.take(Some(&held), then, cost);
+            prop_assert_eq!(there, held.limit.take(None, then, cost));
         }
     }
 

@@ -155,11 +155,11 @@ proptest! {
         held in held(), asked in held(), level in any::<i128>(), now in moment(), cost in integer(),
     ) {
         let cost = Tokens::new(cost).unwrap();
-        let taken = held.take(&asked.limit, now, cost);
+        let taken = asked.limit.take(Some(&held), now, cost);
         prop_assert!(taken.decision.remaining <= asked.limit.capacity().get());
         // A level that no decoder lets in and no take leaves: the answer may be any, a panic may not.
         let held = Held { bucket: Bucket { level, ..held.bucket }, limit: held.limit };
-        let _ = held.take(&asked.limit, now, cost);
+        let _ = asked.limit.take(Some(&held), now, cost);
         let _ = codec::encode(&held);
         let _ = held.limit.rate().wait_for(level);
         let _ = held.bucket.micro_tokens(&held.limit);

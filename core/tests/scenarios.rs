@@ -98,10 +98,10 @@ fn run(rows: &[Row]) {
         let now = UnixMicros::saturating(START_US.saturating_add_signed(micros(row.now)));
         let cost = Tokens::new(row.cost).unwrap();
         let peeked = limit.peek(held.as_ref(), now, cost);
-        let take = held.map_or_else(|| limit.take_from_full(now, cost), |held| held.take(&limit, now, cost));
+        let take = limit.take(held.as_ref(), now, cost);
         assert_eq!(peeked.outcome, take.decision.outcome, "row {}: a peek says otherwise", number + 1);
         let retry_after = match take.decision.outcome {
-            Outcome::Allowed => Wait::NONE,
+            Outcome::Allowed | Outcome::Granted(_) | Outcome::Booked { .. } => Wait::NONE,
             Outcome::Denied { retry_after } => retry_after,
         };
         let found = Expected {

@@ -5,7 +5,7 @@ use std::ptr;
 
 use rl_core::codec::{Record, RecordedExpiry, encode_record};
 use rl_core::expiry::Expiry;
-use rl_core::{Bucket, Held, Limit, Take, UnixMicros};
+use rl_core::{Answer, Bucket, Held, Limit, UnixMicros};
 
 use crate::error::Error;
 use crate::server::key::Key;
@@ -26,6 +26,11 @@ impl Asked {
         let id = limits::spelled(capacity, rate)?;
         Ok(Self { id, limit: limits::limit(id) })
     }
+
+    /// The limit in force on a key.
+    pub fn in_force(stored: &StoredBucket) -> Self {
+        Self { id: stored.limit_id(), limit: stored.limit() }
+    }
 }
 
 /// Has `decide` look at what `key` holds at `now`, and writes what it wants changed, here and on the replicas.
@@ -36,43 +41,64 @@ pub fn apply(
     key: &mut Key<'_>,
     asked: &Asked,
     now: UnixMicros,
-    decide: impl FnOnce(Option<&Held>) -> Take,
-) -> Result<Take, Error> {
-    let Some(stored) = key.bucket()? else {
-        let take = decide(None);
-        if let Some(bucket) = take.change {
-            create(key, bucket, asked)?;
-        }
-        return Ok(take);
-    };
-    // The usual case, told by the number: the limit need not be looked up again.
-    let limit = if stored.limit_id() == asked.id { asked.limit } else { stored.limit() };
-    let held = Held { bucket: stored.bucket(), limit };
-    let take = decide(Some(&held));
-    if !take.decision.is_allowed() {
-        stored.count_denial(now);
-    }
-    if let Some(bucket) = take.change {
-        stored.set(bucket, asked.id);
-        let value: *const c_void = ptr::from_ref(stored).cast();
-        let needed = Expiry::of(bucket, &asked.limit, Some(&held.limit));
-        let recorded = match expiries::recall(value, held.bucket.last_change, now) {
-            // As remembered, but perhaps no longer so: replicas keep what they have, as this node does.
-            Some(remembered) if needed.accepts(remembered) => {
-                expiries::note(value, bucket.last_change, remembered);
-                RecordedExpiry::Unstated
-            }
-            _ => expire(key, value, bucket, needed),
-        };
-        announce(key, bucket, asked.limit, recorded);
-    }
-    Ok(take)
-}
-
-fn create(key: &mut Key<'_>, bucket: Bucket, asked: &Asked) -> Result<(), Error> {
-    if key.context().is_out_of_memory() {
+    decide: impl FnOnce(Option<&Held>) -> Answer,
+) -> Result<Answer, Error> {
+    let held = held_under(key, asked)?;
+    let answer = decide(held.as_ref());
+    if held.is_none() && answer.change.is_some() && key.context().is_out_of_memory() {
         return Err(Error::OutOfMemory);
     }
+    carry_out(key, asked, now, held.as_ref(), &answer)?;
+    Ok(answer)
+}
+
+/// What `key` holds.
+pub fn held_under(key: &mut Key<'_>, asked: &Asked) -> Result<Option<Held>, Error> {
+    Ok(key.bucket()?.map(|stored| {
+        // The usual case, told by the number: the limit need not be looked up again.
+        let limit = if stored.limit_id() == asked.id { asked.limit } else { stored.limit() };
+        Held { bucket: stored.bucket(), limit }
+    }))
+}
+
+/// Writes what `answer` wants changed in `key`, which holds `held`.
+pub fn carry_out(
+    key: &mut Key<'_>,
+    asked: &Asked,
+    now: UnixMicros,
+    held: Option<&Held>,
+    answer: &Answer,
+) -> Result<(), Error> {
+    let Some(held) = held else {
+        return answer.change.map_or(Ok(()), |bucket| create(key, asked, bucket));
+    };
+    let Some(stored) = key.bucket()? else { return Err(Error::Internal) };
+    if !answer.decision.is_allowed() {
+        stored.count_denial(now);
+    }
+    match answer.change {
+        None => {}
+        // A full bucket says no more than a missing key.
+        Some(bucket) if bucket.level == asked.limit.full() => key.delete(),
+        Some(bucket) => {
+            stored.set(bucket, asked.id);
+            let value: *const c_void = ptr::from_ref(stored).cast();
+            let needed = Expiry::of(bucket, &asked.limit, Some(&held.limit));
+            let recorded = match expiries::recall(value, held.bucket.last_change, now) {
+                // As remembered, but perhaps no longer so: replicas keep what they have, as this node does.
+                Some(remembered) if needed.accepts(remembered) => {
+                    expiries::note(value, bucket.last_change, remembered);
+                    RecordedExpiry::Unstated
+                }
+                _ => expire(key, value, bucket, needed),
+            };
+            announce(key, bucket, asked.limit, recorded);
+        }
+    }
+    Ok(())
+}
+
+fn create(key: &mut Key<'_>, asked: &Asked, bucket: Bucket) -> Result<(), Error> {
     let value = key.create(StoredBucket::new(bucket, asked.id))?.cast();
     let recorded = expire(key, value, bucket, Expiry::of(bucket, &asked.limit, None));
     announce(key, bucket, asked.limit, recorded);

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::{Context, integer};
 use crate::server::key::Key;
-use crate::server::registration::{Argument, Docs};
+use crate::server::registration::{Argument, Docs, Keys};
 use crate::types::bucket::StoredBucket;
 
 pub static DOCS: Docs = Docs {
@@ -15,6 +15,7 @@ pub static DOCS: Docs = Docs {
     complexity: c"O(1)",
     since: c"0.1.0",
     arity: 2,
+    keys: Keys::First,
     key_flags: raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
     arguments: &[Argument::KEY],
 };

@@ -2,7 +2,11 @@
 //! whatever is wrong with a request is found before a key is opened.
 
 mod apply;
+pub mod give;
 pub mod info;
+pub mod lease;
+pub mod mtake;
 pub mod peek;
+pub mod reserve;
 pub mod restore;
 pub mod take;

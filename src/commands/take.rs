@@ -8,13 +8,14 @@ use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
-use crate::server::registration::{Argument, Docs};
+use crate::server::registration::{Argument, Docs, Keys};
 
 pub static DOCS: Docs = Docs {
     summary: c"Takes tokens from a bucket if they are there, and tells where the client stands.",
     complexity: c"O(1)",
     since: c"0.1.0",
     arity: -4,
+    keys: Keys::First,
     key_flags: raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE,
     arguments: &[Argument::KEY, Argument::CAPACITY, Argument::RATE, Argument::COST],
 };
@@ -45,10 +46,7 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
     let Request { key, asked, cost } = Request::parse(arguments)?;
     let now = context.now();
     let mut key = Key::open_for_change(context, key);
-    let take = apply(&mut key, &asked, now, |held| match held {
-        Some(held) => held.take(&asked.limit, now, cost),
-        None => asked.limit.take_from_full(now, cost),
-    })?;
-    context.reply_decision(&take.decision, asked.limit.capacity());
+    let answer = apply(&mut key, &asked, now, |held| asked.limit.take(held, now, cost))?;
+    context.reply_decision(&answer.decision, asked.limit.capacity());
     Ok(())
 }

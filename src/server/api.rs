@@ -31,6 +31,7 @@ mandatory! {
     RedisModule_CreateCommand
     RedisModule_CreateDataType
     RedisModule_DefragAlloc
+    RedisModule_DeleteKey
     RedisModule_DigestAddStringBuffer
     RedisModule_DigestEndSequence
     RedisModule_EmitAOF

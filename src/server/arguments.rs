@@ -15,6 +15,27 @@ pub struct KeyName<'a> {
     command: PhantomData<&'a ()>,
 }
 
+impl<'a> KeyName<'a> {
+    /// The name itself.
+    pub fn bytes(self) -> &'a [u8] {
+        // SAFETY: an argument of the running command, which lasts for `'a`.
+        unsafe { bytes(self.raw) }
+    }
+}
+
+/// The bytes of an argument.
+///
+/// # Safety
+/// `raw` is a string of the server that is valid for `'a`. It does not change an argument while the command runs.
+unsafe fn bytes<'a>(raw: *mut raw::RedisModuleString) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let start = call!(RedisModule_StringPtrLen(raw, &raw mut len));
+        slice::from_raw_parts(start.cast(), len)
+    }
+}
+
 /// A cursor over what follows the command's name. What is left over at the end is refused.
 pub struct Arguments<'a> {
     rest: slice::Iter<'a, *mut raw::RedisModuleString>,
@@ -31,6 +52,11 @@ impl<'a> Arguments<'a> {
         Self { rest: all.get(1..).unwrap_or_default().iter() }
     }
 
+    /// How many are left.
+    pub fn len(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next one, a key.
     pub fn key(&mut self) -> Result<KeyName<'a>, Error> {
         self.rest.next().map(|raw| KeyName { raw: *raw, command: PhantomData }).ok_or(Error::WrongArity)
@@ -43,15 +69,8 @@ impl<'a> Arguments<'a> {
 
     /// The next one, if there is another.
     pub fn optional(&mut self) -> Option<&'a [u8]> {
-        self.rest.next().map(|raw| {
-            let mut len = 0;
-            // SAFETY: the string is valid for 'a (promised to `new`), and the server does not change an argument while
-            // the command runs.
-            unsafe {
-                let start = call!(RedisModule_StringPtrLen(*raw, &raw mut len));
-                slice::from_raw_parts(start.cast(), len)
-            }
-        })
+        // SAFETY: the string is valid for 'a: promised to `new`.
+        self.rest.next().map(|raw| unsafe { bytes(*raw) })
     }
 
     /// Refuses what is left.

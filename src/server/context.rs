@@ -66,6 +66,12 @@ impl Context<'_> {
         }
     }
 
+    /// Tells replicas and the AOF that `key` is gone.
+    pub fn replicate_deletion(&self, key: KeyName) {
+        // SAFETY: as in `replicate_state`.
+        unsafe { call!(RedisModule_Replicate(self.raw, c"DEL".as_ptr(), c"s".as_ptr(), key.raw)) };
+    }
+
     /// Sends the running command to replicas and the AOF as it came.
     pub fn replicate_verbatim(&self) {
         // SAFETY: `raw` is the running command's context.
@@ -86,9 +92,9 @@ impl Context<'_> {
     }
 
     /// Begins an array of `len` replies.
-    pub fn reply_array(&self, len: c_long) {
+    pub fn reply_array(&self, len: usize) {
         // SAFETY: as in `reply_integer`.
-        unsafe { call!(RedisModule_ReplyWithArray(self.raw, len)) };
+        unsafe { call!(RedisModule_ReplyWithArray(self.raw, c_long::try_from(len).unwrap_or(c_long::MAX))) };
     }
 
     /// Begins a map of `len` pairs; an array of twice as many for a client that speaks RESP2.
@@ -130,6 +136,8 @@ impl Context<'_> {
     pub fn reply_decision(&self, decision: &Decision, capacity: Tokens) {
         let (allowed, retry_after_ms) = match decision.outcome {
             Outcome::Allowed => (1, 0),
+            Outcome::Granted(tokens) => (integer(tokens.get()), 0),
+            Outcome::Booked { act_after } => (1, millis(act_after)),
             Outcome::Denied { retry_after } => (0, millis(retry_after)),
         };
         self.reply_array(5);

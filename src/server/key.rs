@@ -68,6 +68,14 @@ impl<'a> Key<'a> {
         Err(Error::Internal)
     }
 
+    /// Deletes the key, here and on the replicas.
+    pub fn delete(&mut self) {
+        // SAFETY: the key is open for change, and nobody holds its value: `self` is borrowed.
+        unsafe { call!(RedisModule_DeleteKey(self.raw)) };
+        self.context.replicate_deletion(self.name);
+        self.context.signal_modified(self.name);
+    }
+
     /// When the key expires, if it does.
     pub fn expiry(&self) -> Option<UnixMillis> {
         // SAFETY: the key is open, or null, for which the answer is "never".

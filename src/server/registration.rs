@@ -41,10 +41,21 @@ pub struct Docs {
     pub since: &'static CStr,
     /// The number of words, or minus the least number.
     pub arity: c_int,
-    /// What it does with its key: `REDISMODULE_CMD_KEY_*`.
+    /// Where its keys stand.
+    pub keys: Keys,
+    /// What it does with its keys: `REDISMODULE_CMD_KEY_*`.
     pub key_flags: u32,
     /// The arguments, the key first.
     pub arguments: &'static [Argument],
+}
+
+/// Where a command's keys stand.
+#[derive(Clone, Copy)]
+pub enum Keys {
+    /// The first argument is the one key.
+    First,
+    /// The first argument says how many follow.
+    Counted,
 }
 
 /// What an argument is.
@@ -78,12 +89,19 @@ impl Argument {
     pub const CAPACITY: Self = Self::required(c"capacity", Kind::Integer);
     /// How fast it fills.
     pub const RATE: Self = Self::required(c"rate", Kind::String);
+    /// A number of tokens.
+    pub const TOKENS: Self = Self::required(c"tokens", Kind::Integer);
     /// What a call takes.
     pub const COST: Self = Self::optional(c"cost", Kind::Integer);
 
     /// One that must be given.
     pub const fn required(name: &'static CStr, kind: Kind) -> Self {
         Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_NONE }
+    }
+
+    /// The same, once or more.
+    pub const fn repeated(self) -> Self {
+        Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE, ..self }
     }
 
     /// One that may be left out.
@@ -140,10 +158,15 @@ impl Command {
                 .then_some(())
                 .ok_or_else(|| format!("librl could not register {}: {what}", self.name.to_string_lossy()))
         };
-        // SAFETY: `ctx` is that of the load; names and flags are static. The key is the first argument of each command.
-        let created = unsafe {
-            call!(RedisModule_CreateCommand(ctx, self.name.as_ptr(), Some(self.entry), self.flags.as_ptr(), 1, 1, 1))
+        // The first key, the last and the step, for servers and clients that know no more than that.
+        let (first, last, step) = match self.docs.keys {
+            Keys::First => (1, 1, 1),
+            Keys::Counted => (0, 0, 0),
         };
+        let (name, flags) = (self.name.as_ptr(), self.flags.as_ptr());
+        // SAFETY: `ctx` is that of the load; names and flags are static.
+        let created =
+            unsafe { call!(RedisModule_CreateCommand(ctx, name, Some(self.entry), flags, first, last, step)) };
         done(created, "the name is taken")?;
         // SAFETY: the command was just created, so the server finds it.
         let command = unsafe { call!(RedisModule_GetCommand(ctx, self.name.as_ptr())) };
@@ -161,7 +184,7 @@ impl Command {
             sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
             sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
         };
-        let mut key_specs = [first_argument_is_key(self.docs.key_flags), end_of_key_specs()];
+        let mut key_specs = [key_spec(self.docs), end_of_key_specs()];
         let mut blocks = Vec::new();
         let mut arguments = raw_arguments(self.docs.arguments, &mut blocks);
         let info = raw::RedisModuleCommandInfo {
@@ -227,24 +250,39 @@ fn raw_argument(
     }
 }
 
-fn first_argument_is_key(flags: u32) -> raw::RedisModuleCommandKeySpec {
+/// Where the keys are, and what happens to them: counted from the first argument.
+fn key_spec(docs: &Docs) -> raw::RedisModuleCommandKeySpec {
+    let (find_keys_type, fk) = match docs.keys {
+        Keys::First => (
+            raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+            raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+                range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
+            },
+        ),
+        Keys::Counted => (
+            raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
+            raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+                keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
+                    keynumidx: 0,
+                    firstkey: 1,
+                    keystep: 1,
+                },
+            },
+        ),
+    };
     raw::RedisModuleCommandKeySpec {
         notes: ptr::null(),
-        flags: u64::from(flags),
+        flags: u64::from(docs.key_flags),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
         bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
             index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos: 1 },
         },
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
-        },
+        find_keys_type,
+        fk,
     }
 }
 
 fn end_of_key_specs() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
-        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
-        ..first_argument_is_key(0)
-    }
+    // SAFETY: a structure of C that the server reads as ended where all is zero.
+    unsafe { std::mem::zeroed() }
 }

@@ -1,6 +1,6 @@
 //! A history of calls on one key, and what happened at each.
 
-use rl_core::{Decision, Held, Limit, MAX_INTEGER, Outcome, Take, Tokens, UnixMicros, Wait};
+use rl_core::{Answer, Decision, Held, Limit, MAX_INTEGER, Outcome, Tokens, UnixMicros, Wait};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
@@ -70,11 +70,8 @@ impl Event {
 }
 
 /// A take on a key, and what the key holds after it: as a server does it.
-pub fn take(held: Option<Held>, limit: &Limit, now: UnixMicros, cost: Tokens) -> (Take, Option<Held>) {
-    let take = match &held {
-        Some(held) => held.take(limit, now, cost),
-        None => limit.take_from_full(now, cost),
-    };
+pub fn take(held: Option<Held>, limit: &Limit, now: UnixMicros, cost: Tokens) -> (Answer, Option<Held>) {
+    let take = limit.take(held.as_ref(), now, cost);
     (take, take.change.map(|bucket| Held { bucket, limit: *limit }).or(held))
 }
 

@@ -50,7 +50,7 @@ impl From<Decision> for Answer {
             Wait::Never => None,
         };
         let (allowed, retry_after_us) = match decision.outcome {
-            Outcome::Allowed => (true, Some(BigInt::from(0))),
+            Outcome::Allowed | Outcome::Granted(_) | Outcome::Booked { .. } => (true, Some(BigInt::from(0))),
             Outcome::Denied { retry_after } => (false, us(retry_after)),
         };
         let remaining = BigInt::from(decision.remaining);
