@@ -21,6 +21,10 @@ pub enum Error {
     Cost,
     /// Not a number of tokens.
     Tokens,
+    /// Not a number of keys to list.
+    Count,
+    /// A word that the command does not know.
+    Syntax,
     /// Not a time to wait.
     MaxWait,
     /// Not the number of keys that are there, with a limit for each.
@@ -46,6 +50,8 @@ impl Error {
             }
             Self::Cost => c"ERR cost must be an integer from 0 to 9007199254740991 tokens",
             Self::Tokens => c"ERR tokens must be an integer from 0 to 9007199254740991",
+            Self::Count => c"ERR count must be an integer from 0 to 9007199254740991",
+            Self::Syntax => c"ERR syntax error",
             Self::MaxWait => {
                 c"ERR max_wait must be a number of seconds, or a number with a unit (ms, s, m, h, d), up to 9007199254740991 microseconds"
             }

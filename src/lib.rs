@@ -7,13 +7,18 @@
 //! | `types/` | the native data types, and the limits they share |
 //! | `server/` | the adapter: all that the module asks of the server |
 //! | `error.rs` | every error text |
+//! | `config.rs` | what can be configured |
+//! | `stats.rs`, `offenders.rs` | counters and the `INFO` section; the most denied keys |
 //! | `rl-core` (`core/`) | the arithmetic, the argument grammar and the stored form |
 //!
 //! A new command is a file in `commands/` and a row in [`COMMANDS`].
 
 mod commands;
+mod config;
 mod error;
+mod offenders;
 mod server;
+mod stats;
 mod types;
 
 use std::ffi::c_int;
@@ -21,53 +26,26 @@ use std::ffi::c_int;
 use redis_module::alloc::RedisAlloc;
 use redis_module::raw;
 
-use commands::{give, info, lease, mtake, peek, reserve, restore, take};
-use server::registration::{Command, entry};
+use commands::{give, info, lease, mtake, peek, reserve, restore, take, top};
+use server::registration::{Command, command};
 
 /// Memory of the module counts towards the server's `used_memory` and `maxmemory`.
 #[global_allocator]
 static ALLOCATOR: RedisAlloc = RedisAlloc;
 
-static COMMANDS: [Command; 8] = [
-    Command { name: c"RL.TAKE", flags: c"write fast", acl: c"write fast", entry: entry!(take::run), docs: &take::DOCS },
-    Command {
-        name: c"RL.PEEK",
-        flags: c"readonly fast",
-        acl: c"read fast",
-        entry: entry!(peek::run),
-        docs: &peek::DOCS,
-    },
-    Command {
-        name: c"RL.INFO",
-        flags: c"readonly fast",
-        acl: c"read fast",
-        entry: entry!(info::run),
-        docs: &info::DOCS,
-    },
-    Command { name: c"RL.GIVE", flags: c"write fast", acl: c"write fast", entry: entry!(give::run), docs: &give::DOCS },
-    Command {
-        name: c"RL.LEASE",
-        flags: c"write fast",
-        acl: c"write fast",
-        entry: entry!(lease::run),
-        docs: &lease::DOCS,
-    },
-    Command {
-        name: c"RL.RESERVE",
-        flags: c"write fast",
-        acl: c"write fast",
-        entry: entry!(reserve::run),
-        docs: &reserve::DOCS,
-    },
-    Command { name: c"RL.MTAKE", flags: c"write", acl: c"write", entry: entry!(mtake::run), docs: &mtake::DOCS },
+/// File, name, flags, ACL categories.
+static COMMANDS: [Command; 9] = [
+    command!(take, c"RL.TAKE", c"write fast", c"write fast"),
+    command!(peek, c"RL.PEEK", c"readonly fast", c"read fast"),
+    command!(give, c"RL.GIVE", c"write fast", c"write fast"),
+    command!(lease, c"RL.LEASE", c"write fast", c"write fast"),
+    command!(reserve, c"RL.RESERVE", c"write fast", c"write fast"),
+    command!(mtake, c"RL.MTAKE", c"write", c"write"),
+    command!(info, c"RL.INFO", c"readonly fast", c"read fast"),
+    // Key names are personal data: not among what a client may read.
+    command!(top, c"RL.TOP", c"readonly", c"admin dangerous"),
     // Not `deny-oom`: a replica that refused a record for want of memory would hold another state than its primary.
-    Command {
-        name: c"RL.RESTORE",
-        flags: c"write",
-        acl: c"write admin dangerous",
-        entry: entry!(restore::run),
-        docs: &restore::DOCS,
-    },
+    command!(restore, c"RL.RESTORE", c"write", c"write admin dangerous"),
 ];
 
 /// What the server calls when it loads the module.

@@ -14,6 +14,7 @@
 //! | [`decision`] | what a decision says |
 //! | [`expiry`] | when a key may be forgotten |
 //! | [`codec`] | the bytes in which a bucket is stored and replicated |
+//! | [`offenders`] | the most denied keys, in bounded memory |
 #![forbid(unsafe_code)]
 
 pub mod bucket;
@@ -24,6 +25,7 @@ pub mod duration;
 pub mod expiry;
 mod fraction;
 pub mod limit;
+pub mod offenders;
 pub mod quantity;
 pub mod rate;
 mod wide;

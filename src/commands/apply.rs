@@ -8,6 +8,7 @@ use rl_core::expiry::Expiry;
 use rl_core::{Answer, Bucket, Held, Limit, UnixMicros};
 
 use crate::error::Error;
+use crate::offenders;
 use crate::server::key::Key;
 use crate::types::bucket::StoredBucket;
 use crate::types::expiries;
@@ -69,6 +70,10 @@ pub fn carry_out(
     held: Option<&Held>,
     answer: &Answer,
 ) -> Result<(), Error> {
+    key.context().count(&answer.decision);
+    if !answer.decision.is_allowed() {
+        offenders::note(key.name().bytes(), now);
+    }
     let Some(held) = held else {
         return answer.change.map_or(Ok(()), |bucket| create(key, asked, bucket));
     };

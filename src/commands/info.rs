@@ -44,9 +44,9 @@ fn reply(context: &Context<'_>, stored: &StoredBucket, expires_at_ms: Option<i64
     context.reply_string("limit");
     context.reply_integer(integer(held.limit.capacity().get()));
     context.reply_string("rate");
-    context.reply_string(&held.limit.rate().to_string());
+    context.reply_string(held.limit.rate().to_string());
     context.reply_string("level");
-    context.reply_string(&level);
+    context.reply_string(level);
     context.reply_string("last_change_ms");
     context.reply_integer(integer(held.bucket.last_change.get() / 1_000));
     context.reply_string("denials");

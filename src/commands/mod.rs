@@ -10,3 +10,4 @@ pub mod peek;
 pub mod reserve;
 pub mod restore;
 pub mod take;
+pub mod top;

@@ -39,8 +39,13 @@ mandatory! {
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetContextFlags
+    RedisModule_InfoAddFieldULongLong
+    RedisModule_InfoAddSection
+    RedisModule_InfoBeginDictField
+    RedisModule_InfoEndDictField
     RedisModule_IsIOError
     RedisModule_KeyType
+    RedisModule_LoadConfigs
     RedisModule_LoadStringBuffer
     RedisModule_LogIOError
     RedisModule_MallocSize
@@ -48,6 +53,8 @@ mandatory! {
     RedisModule_ModuleTypeGetValue
     RedisModule_ModuleTypeSetValue
     RedisModule_OpenKey
+    RedisModule_RegisterInfoFunc
+    RedisModule_RegisterNumericConfig
     RedisModule_Replicate
     RedisModule_ReplicateVerbatim
     RedisModule_ReplyWithArray

@@ -9,6 +9,7 @@ use rl_core::{Decision, Outcome, Tokens, UnixMicros, Wait};
 use super::api::call;
 use super::arguments::KeyName;
 use crate::error::Error;
+use crate::stats::Tally;
 
 /// The command that writes a state as it is, on replicas and from the AOF.
 pub const RESTORE_COMMAND: &CStr = c"RL.RESTORE";
@@ -16,6 +17,7 @@ pub const RESTORE_COMMAND: &CStr = c"RL.RESTORE";
 /// The server, for as long as a command runs. Proof that its lock is held.
 pub struct Context<'a> {
     pub(super) raw: *mut raw::RedisModuleCtx,
+    tally: &'static Tally,
     command: PhantomData<&'a ()>,
 }
 
@@ -24,8 +26,8 @@ impl Context<'_> {
     ///
     /// # Safety
     /// `raw` is what the server passed to the command, which runs for as long as the result lives.
-    pub unsafe fn new(raw: *mut raw::RedisModuleCtx) -> Self {
-        Self { raw, command: PhantomData }
+    pub unsafe fn new(raw: *mut raw::RedisModuleCtx, tally: &'static Tally) -> Self {
+        Self { raw, tally, command: PhantomData }
     }
 
     /// The time that decisions go by: wall time, in microseconds.
@@ -104,7 +106,8 @@ impl Context<'_> {
     }
 
     /// Replies with a string.
-    pub fn reply_string(&self, text: &str) {
+    pub fn reply_string(&self, text: impl AsRef<[u8]>) {
+        let text = text.as_ref();
         // SAFETY: as in `reply_integer`; the server copies the bytes.
         unsafe { call!(RedisModule_ReplyWithStringBuffer(self.raw, text.as_ptr().cast(), text.len())) };
     }
@@ -130,6 +133,11 @@ impl Context<'_> {
                 _ => call!(RedisModule_ReplyWithError(self.raw, error.text().as_ptr())),
             }
         };
+    }
+
+    /// Counts a decision, as the running command's.
+    pub fn count(&self, decision: &Decision) {
+        if decision.is_allowed() { self.tally.allowed.count() } else { self.tally.denied.count() }
     }
 
     /// Replies with the five integers of a decision: allowed, remaining, retry_after_ms, reset_after_ms, limit.

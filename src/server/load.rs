@@ -7,6 +7,7 @@ use redis_module::raw;
 use super::api::{call, first_missing};
 use super::registration::Command;
 use crate::types::bucket;
+use crate::{config, stats};
 
 const NAME: &CStr = c"rl";
 /// 0.1.0 as the server wants it: one number.
@@ -44,7 +45,9 @@ fn register(ctx: *mut raw::RedisModuleCtx, argc: c_int, commands: &[Command]) ->
     }
     set_options(ctx);
     bucket::register(ctx).ok_or("librl could not register its data type: the name rl-bucket is taken")?;
-    commands.iter().try_for_each(|command| command.register(ctx))
+    commands.iter().try_for_each(|command| command.register(ctx))?;
+    stats::register(ctx);
+    config::register(ctx)
 }
 
 fn set_options(ctx: *mut raw::RedisModuleCtx) {

@@ -1,6 +1,6 @@
 //! Commands: how one is entered, and what the server is told of it.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -10,6 +10,7 @@ use super::api::call;
 use super::arguments::Arguments;
 use super::context::Context;
 use crate::error::Error;
+use crate::stats::Tally;
 
 /// A command's work: everything is replied, or an error is returned and nothing was written.
 pub type Run = for<'a> fn(&'a Context<'a>, Arguments<'a>) -> Result<(), Error>;
@@ -21,6 +22,8 @@ pub type Entry = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut *mut raw::R
 pub struct Command {
     /// Its name.
     pub name: &'static CStr,
+    /// Its name in `INFO`.
+    pub label: &'static CStr,
     /// The server's flags for it.
     pub flags: &'static CStr,
     /// The ACL categories it is in, on servers that let a module say so.
@@ -29,6 +32,8 @@ pub struct Command {
     pub entry: Entry,
     /// What `COMMAND DOCS` tells.
     pub docs: &'static Docs,
+    /// What has come of its calls.
+    pub tally: &'static Tally,
 }
 
 /// What `COMMAND DOCS` and `COMMAND INFO` tell.
@@ -52,6 +57,8 @@ pub struct Docs {
 /// Where a command's keys stand.
 #[derive(Clone, Copy)]
 pub enum Keys {
+    /// There are none.
+    None,
     /// The first argument is the one key.
     First,
     /// The first argument says how many follow.
@@ -67,6 +74,8 @@ pub enum Kind {
     Integer,
     /// Anything else.
     String,
+    /// A word that stands for itself.
+    Token,
     /// A group that is given or left out as a whole.
     Block(&'static [Argument]),
 }
@@ -80,11 +89,13 @@ pub struct Argument {
     pub kind: Kind,
     /// `REDISMODULE_CMD_ARG_*`.
     pub flags: u32,
+    /// The word before it, if there is one.
+    pub token: Option<&'static CStr>,
 }
 
 impl Argument {
     /// The key.
-    pub const KEY: Self = Self { name: c"key", kind: Kind::Key, flags: raw::REDISMODULE_CMD_ARG_NONE };
+    pub const KEY: Self = Self::required(c"key", Kind::Key);
     /// The most that a bucket holds.
     pub const CAPACITY: Self = Self::required(c"capacity", Kind::Integer);
     /// How fast it fills.
@@ -96,7 +107,7 @@ impl Argument {
 
     /// One that must be given.
     pub const fn required(name: &'static CStr, kind: Kind) -> Self {
-        Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_NONE }
+        Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_NONE, token: None }
     }
 
     /// The same, once or more.
@@ -104,27 +115,44 @@ impl Argument {
         Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE, ..self }
     }
 
+    /// The same behind a word.
+    pub const fn after(self, token: &'static CStr) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
     /// One that may be left out.
     pub const fn optional(name: &'static CStr, kind: Kind) -> Self {
-        Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_OPTIONAL }
+        Self { name, kind, flags: raw::REDISMODULE_CMD_ARG_OPTIONAL, token: None }
     }
 }
 
-/// The function by which the server enters `$run`.
-macro_rules! entry {
-    ($run:path) => {{
+/// A row of the table of commands: the function by which the server enters `$module::run`, and all else that it is told.
+macro_rules! command {
+    ($module:ident, $name:literal, $flags:literal, $acl:literal) => {{
+        static TALLY: $crate::stats::Tally = $crate::stats::Tally::new();
         unsafe extern "C" fn entry(
             ctx: *mut redis_module::raw::RedisModuleCtx,
             argv: *mut *mut redis_module::raw::RedisModuleString,
             argc: std::ffi::c_int,
         ) -> std::ffi::c_int {
             // SAFETY: the server calls a command with its context and its arguments, valid until it returns.
-            unsafe { $crate::server::registration::enter(ctx, argv, argc, $run) }
+            unsafe { $crate::server::registration::enter(ctx, argv, argc, $module::run, &TALLY) }
         }
-        entry
+        $crate::server::registration::Command {
+            name: $name,
+            label: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($module), "\0").as_bytes()) {
+                Ok(label) => label,
+                Err(_) => $name,
+            },
+            flags: $flags,
+            acl: $acl,
+            entry,
+            docs: &$module::DOCS,
+            tally: &TALLY,
+        }
     }};
 }
-pub(crate) use entry;
+pub(crate) use command;
 
 /// Runs a command. Whatever happens, the client gets one reply and the server goes on.
 ///
@@ -135,14 +163,17 @@ pub unsafe fn enter(
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
     run: Run,
+    tally: &'static Tally,
 ) -> c_int {
+    tally.calls.count();
     // SAFETY: the caller's promise.
-    let context = unsafe { Context::new(ctx) };
+    let context = unsafe { Context::new(ctx, tally) };
     // SAFETY: the caller's promise.
     let arguments = unsafe { Arguments::new(argv, usize::try_from(argc).unwrap_or(0)) };
     // A panic that left this function would abort the server. None is known; the linter refuses what could panic.
     let outcome = catch_unwind(AssertUnwindSafe(|| run(&context, arguments))).unwrap_or(Err(Error::Internal));
     if let Err(error) = outcome {
+        tally.errors.count();
         context.reply_error(error);
     }
     raw::REDISMODULE_OK as c_int
@@ -161,7 +192,7 @@ impl Command {
         // The first key, the last and the step, for servers and clients that know no more than that.
         let (first, last, step) = match self.docs.keys {
             Keys::First => (1, 1, 1),
-            Keys::Counted => (0, 0, 0),
+            Keys::Counted | Keys::None => (0, 0, 0),
         };
         let (name, flags) = (self.name.as_ptr(), self.flags.as_ptr());
         // SAFETY: `ctx` is that of the load; names and flags are static.
@@ -184,7 +215,10 @@ impl Command {
             sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
             sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
         };
-        let mut key_specs = [key_spec(self.docs), end_of_key_specs()];
+        let mut key_specs = match self.docs.keys {
+            Keys::None => vec![end_of_key_specs()],
+            Keys::First | Keys::Counted => vec![key_spec(self.docs), end_of_key_specs()],
+        };
         let mut blocks = Vec::new();
         let mut arguments = raw_arguments(self.docs.arguments, &mut blocks);
         let info = raw::RedisModuleCommandInfo {
@@ -214,6 +248,7 @@ fn raw_arguments(
             Kind::Key => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY, ptr::null_mut()),
             Kind::Integer => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER, ptr::null_mut()),
             Kind::String => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING, ptr::null_mut()),
+            Kind::Token => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN, ptr::null_mut()),
             Kind::Block(inner) => {
                 let mut inner = raw_arguments(inner, blocks);
                 let start = inner.as_mut_ptr();
@@ -222,38 +257,29 @@ fn raw_arguments(
                 (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK, start)
             }
         };
-        let key_spec_index = if matches!(argument.kind, Kind::Key) { 0 } else { -1 };
-        list.push(raw_argument(argument.name.as_ptr(), kind, key_spec_index, argument.flags as c_int, subarguments));
+        list.push(raw::RedisModuleCommandArg {
+            name: argument.name.as_ptr(),
+            type_: kind,
+            key_spec_index: if matches!(argument.kind, Kind::Key) { 0 } else { -1 },
+            token: argument.token.map_or(ptr::null(), CStr::as_ptr),
+            flags: argument.flags as c_int,
+            subargs: subarguments,
+            ..no_argument()
+        });
     }
-    list.push(raw_argument(ptr::null(), 0, 0, 0, ptr::null_mut()));
+    list.push(no_argument());
     list
 }
 
-fn raw_argument(
-    name: *const c_char,
-    kind: raw::RedisModuleCommandArgType,
-    key_spec_index: c_int,
-    flags: c_int,
-    subargs: *mut raw::RedisModuleCommandArg,
-) -> raw::RedisModuleCommandArg {
-    raw::RedisModuleCommandArg {
-        name,
-        type_: kind,
-        key_spec_index,
-        token: ptr::null(),
-        summary: ptr::null(),
-        since: ptr::null(),
-        flags,
-        deprecated_since: ptr::null(),
-        subargs,
-        display_text: ptr::null(),
-    }
+fn no_argument() -> raw::RedisModuleCommandArg {
+    // SAFETY: a structure of C, all of whose fields may be zero; as such it ends a list.
+    unsafe { std::mem::zeroed() }
 }
 
 /// Where the keys are, and what happens to them: counted from the first argument.
 fn key_spec(docs: &Docs) -> raw::RedisModuleCommandKeySpec {
     let (find_keys_type, fk) = match docs.keys {
-        Keys::First => (
+        Keys::First | Keys::None => (
             raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
             raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
                 range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },

@@ -15,6 +15,7 @@ use super::limits::{self, LimitId};
 use crate::error::Error;
 use crate::server::api::call;
 use crate::server::context::RESTORE_COMMAND;
+use crate::stats;
 
 /// Nine characters, for ever: what `TYPE` says and RDB files hold.
 const NAME: &CStr = c"rl-bucket";
@@ -48,6 +49,7 @@ impl StoredBucket {
     /// `bucket` under the limit of that number, on which it keeps its hand.
     pub fn new(bucket: Bucket, id: LimitId) -> Self {
         limits::hold(id);
+        stats::BUCKETS.fetch_add(1, Ordering::Relaxed);
         let mut stored = Self { level_low: 0, level_high_and_id: 0, time_and_id: 0, denials: 0, last_denial_s: 0 };
         stored.write(bucket, id);
         stored
@@ -130,6 +132,7 @@ impl Drop for StoredBucket {
     fn drop(&mut self) {
         expiries::forget(ptr::from_ref(self).cast());
         limits::release(self.limit_id());
+        stats::BUCKETS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -22,6 +22,7 @@ use rl_core::rate::MAX_RATE_LEN;
 use rl_core::{Limit, Rate, Tokens};
 
 use crate::error::Error;
+use crate::stats;
 
 /// How many spellings of limits are remembered.
 const SPELLINGS: usize = 1 << 10;
@@ -164,6 +165,7 @@ impl Interner {
         // SAFETY: the number is free, so nothing reads the entry, and the block is there (`unused`).
         unsafe { (*(*entry(id)).limit.get()).write(*limit) };
         self.by_parts.insert(parts(limit), id);
+        stats::LIMITS.store(self.by_parts.len() as u64, Ordering::Relaxed);
         Ok(id)
     }
 
