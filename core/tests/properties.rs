@@ -38,6 +38,7 @@ proptest! {
             let expected = match event.kind {
                 Kind::Take => model.take(&terms, now_us, cost),
                 Kind::Peek => model.peek(&terms, now_us, cost),
+                other => panic!("{other:?} is in `calls.rs`"),
             };
             prop_assert_eq!(Answer::from(event.decision), expected, "{:?}", event);
             prop_assert_eq!(event.after.as_ref().map(State::from), model.key.clone(), "{:?}", event);

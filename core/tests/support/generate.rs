@@ -82,7 +82,7 @@ pub fn longest() -> impl Strategy<Value = Held> {
     })
 }
 
-fn cost() -> impl Strategy<Value = Cost> {
+pub(super) fn cost() -> impl Strategy<Value = Cost> {
     prop_oneof![
         5 => (0..=5_u64).prop_map(Cost::Tokens),
         3 => (-1..=1_i64).prop_map(Cost::CapacityPlus),
@@ -90,7 +90,7 @@ fn cost() -> impl Strategy<Value = Cost> {
     ]
 }
 
-fn wait() -> impl Strategy<Value = Step> {
+pub(super) fn wait() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (-1..=1_i64).prop_map(Step::WaitForRetryPlus),
         3 => (0..=3_000_000_u64).prop_map(Step::Wait),
@@ -106,7 +106,7 @@ fn call(limits: BoxedStrategy<Limit>) -> impl Strategy<Value = Step> {
     prop_oneof![6 => take, 1 => peek]
 }
 
-fn set_back() -> impl Strategy<Value = Step> {
+pub(super) fn set_back() -> impl Strategy<Value = Step> {
     prop_oneof![Just(1), 0..=3_000_000_u64, integer()].prop_map(Step::SetBack)
 }
 

@@ -1,4 +1,5 @@
-//! What the tests of this crate share: a naive model, histories to run, a search for simple fractions, printed floats.
+//! What the tests of this crate share: a naive model, histories to run, times as tables have them, a search for simple
+//! fractions, printed floats.
 
 // Every test crate compiles all of it and uses its own part.
 #![allow(dead_code)]
@@ -6,8 +7,10 @@
 pub mod floats;
 pub mod generate;
 pub mod history;
+pub mod mixed;
 pub mod model;
 pub mod oracle;
+pub mod table;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

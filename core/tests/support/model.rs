@@ -6,7 +6,7 @@
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use rl_core::{Decision, Held, Limit, Outcome, Wait};
+use rl_core::{Decision, Held, Limit, MAX_INTEGER, Outcome, Wait};
 
 const DAY_US: u64 = 86_400_000_000;
 
@@ -38,8 +38,11 @@ impl From<&Limit> for Terms {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub allowed: bool,
+    /// The tokens that a lease was granted.
+    pub granted: Option<BigInt>,
     pub remaining: BigInt,
-    pub retry_after_us: Option<BigInt>,
+    /// Until the call may act if it is allowed, until it is allowed if it is not.
+    pub wait_us: Option<BigInt>,
     pub reset_after_us: Option<BigInt>,
 }
 
@@ -49,12 +52,15 @@ impl From<Decision> for Answer {
             Wait::Micros(us) => Some(BigInt::from(us)),
             Wait::Never => None,
         };
-        let (allowed, retry_after_us) = match decision.outcome {
-            Outcome::Allowed | Outcome::Granted(_) | Outcome::Booked { .. } => (true, Some(BigInt::from(0))),
-            Outcome::Denied { retry_after } => (false, us(retry_after)),
+        let now = Some(BigInt::from(0));
+        let (allowed, granted, wait_us) = match decision.outcome {
+            Outcome::Allowed => (true, None, now),
+            Outcome::Granted(tokens) => (true, Some(BigInt::from(tokens.get())), now),
+            Outcome::Booked { act_after } => (true, None, us(act_after)),
+            Outcome::Denied { retry_after } => (false, None, us(retry_after)),
         };
         let remaining = BigInt::from(decision.remaining);
-        Self { allowed, remaining, retry_after_us, reset_after_us: us(decision.reset_after) }
+        Self { allowed, granted, remaining, wait_us, reset_after_us: us(decision.reset_after) }
     }
 }
 
@@ -95,37 +101,94 @@ impl Model {
         let unit =
             if terms.per_us == whole(0) { fraction(1, DAY_US) } else { fraction(1, terms.per_us.denom().clone()) };
         let kept = (refilled / &unit).floor() * unit;
-        kept.min(terms.capacity.clone())
+        // Nobody owes more than can be written down; rounding a debt down makes it larger.
+        kept.min(terms.capacity.clone()).max(whole(0) - whole(MAX_INTEGER))
     }
 
     pub fn take(&mut self, terms: &Terms, now_us: u64, cost: u64) -> Answer {
         let before = self.tokens_at(terms, now_us);
-        let allowed = cost == 0 || before >= whole(cost);
-        let left = if allowed { &before - whole(cost) } else { before.clone() };
-        let answer = answer(terms, allowed, &left, cost, &before);
-        // A denial is written only if it changes what the next call finds: a new limit, or a clock that stepped back.
-        // A cost above the capacity is denied whatever the key holds, and so may leave it alone.
-        let moved = self.key.as_ref().is_some_and(|state| state.terms != *terms || now_us < state.at_us);
-        if cost != 0 && whole(cost) <= terms.capacity && (allowed || moved) {
-            self.key = Some(State { terms: terms.clone(), tokens: left, at_us: now_us });
+        if cost == 0 || before >= whole(cost) {
+            return self.charge(terms, now_us, cost, before);
         }
-        answer
+        self.refuse(terms, now_us, cost, &before, whole(cost) - &before)
     }
 
     pub fn peek(&self, terms: &Terms, now_us: u64, cost: u64) -> Answer {
         let tokens = self.tokens_at(terms, now_us);
-        answer(terms, cost == 0 || tokens >= whole(cost), &tokens, cost, &tokens)
+        // Told what a take would be, but for what it would leave.
+        let taken = self.clone().take(terms, now_us, cost);
+        told(terms, taken.allowed, taken.wait_us, &tokens)
+    }
+
+    /// As many as are there.
+    pub fn lease(&mut self, terms: &Terms, now_us: u64, wanted: u64) -> Answer {
+        let before = self.tokens_at(terms, now_us);
+        if wanted > 0 && before < whole(1) {
+            return self.refuse(terms, now_us, 1, &before, whole(1) - &before);
+        }
+        let granted = whole(wanted).min(before.floor()).max(whole(0));
+        let granted = u64::try_from(granted.to_integer()).unwrap();
+        let granted_to = Some(BigInt::from(granted));
+        Answer { granted: granted_to, ..self.charge(terms, now_us, granted, before) }
+    }
+
+    /// Charged now if the debt is repaid in time, and can be written down.
+    pub fn reserve(&mut self, terms: &Terms, now_us: u64, cost: u64, max_wait_us: u64) -> Answer {
+        let before = self.tokens_at(terms, now_us);
+        let short = whole(cost) - &before;
+        if cost == 0 || short <= whole(0) {
+            return self.charge(terms, now_us, cost, before);
+        }
+        let too_late = &short - whole(max_wait_us) * &terms.per_us;
+        let too_deep = &short - whole(MAX_INTEGER);
+        let excess = too_late.max(too_deep);
+        let possible = whole(cost) <= terms.capacity && terms.per_us > whole(0);
+        if !possible || excess > whole(0) {
+            return self.refuse(terms, now_us, cost, &before, excess);
+        }
+        Answer { wait_us: wait_us(terms, short), ..self.charge(terms, now_us, cost, before) }
+    }
+
+    /// Under the limit in force. There must be a key; a full bucket is forgotten.
+    pub fn give(&mut self, now_us: u64, tokens: u64) -> Answer {
+        let terms = self.key.as_ref().unwrap().terms.clone();
+        let left = (self.tokens_at(&terms, now_us) + whole(tokens)).min(terms.capacity.clone());
+        if tokens > 0 {
+            let full = left == terms.capacity;
+            self.key = (!full).then(|| State { terms: terms.clone(), tokens: left.clone(), at_us: now_us });
+        }
+        told(&terms, true, Some(BigInt::from(0)), &left)
+    }
+
+    fn charge(&mut self, terms: &Terms, now_us: u64, cost: u64, before: BigRational) -> Answer {
+        let left = before - whole(cost);
+        if cost > 0 {
+            self.key = Some(State { terms: terms.clone(), tokens: left.clone(), at_us: now_us });
+        }
+        told(terms, true, Some(BigInt::from(0)), &left)
+    }
+
+    /// Allowed once `missing` has come in. Written only if that changes what the next call finds: a new limit, or a clock
+    /// that stepped back. A cost above the capacity is refused whatever the key holds, and so may leave it alone.
+    fn refuse(&mut self, terms: &Terms, now_us: u64, cost: u64, there: &BigRational, missing: BigRational) -> Answer {
+        let hopeless = whole(cost) > terms.capacity;
+        let moved = self.key.as_ref().is_some_and(|state| state.terms != *terms || now_us < state.at_us);
+        if moved && !hopeless {
+            self.key = Some(State { terms: terms.clone(), tokens: there.clone(), at_us: now_us });
+        }
+        let retry = if hopeless || terms.per_us == whole(0) { None } else { wait_us(terms, missing) };
+        told(terms, false, retry, there)
     }
 }
 
-fn answer(terms: &Terms, allowed: bool, left: &BigRational, cost: u64, before: &BigRational) -> Answer {
-    let retry_after_us = match allowed {
-        true => Some(BigInt::from(0)),
-        false if whole(cost) > terms.capacity => None,
-        false => wait_us(terms, whole(cost) - before),
-    };
-    let reset_after_us = wait_us(terms, &terms.capacity - left);
-    Answer { allowed, remaining: left.floor().to_integer().max(BigInt::from(0)), retry_after_us, reset_after_us }
+fn told(terms: &Terms, allowed: bool, wait: Option<BigInt>, left: &BigRational) -> Answer {
+    Answer {
+        allowed,
+        granted: None,
+        remaining: left.floor().to_integer().max(BigInt::from(0)),
+        wait_us: wait,
+        reset_after_us: wait_us(terms, &terms.capacity - left),
+    }
 }
 
 /// Whole microseconds until `tokens` have come in.
