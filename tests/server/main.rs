@@ -9,15 +9,25 @@
 #![allow(missing_docs)]
 
 mod acl;
+mod aof;
 mod arguments;
 mod changed_limit;
+mod clock;
+mod cluster;
 mod command_docs;
 mod concurrency;
+mod corrupt_file;
+mod corrupt_payload;
+mod crash;
+mod dump_restore_copy;
 mod expiry;
 mod info;
 mod memory;
 mod payloads;
 mod peek;
+mod rdb;
+mod replication;
+mod replication_stream;
 mod reply;
 mod retry;
 mod scripts;
@@ -26,4 +36,5 @@ mod support;
 mod take;
 mod tracking;
 mod transactions;
+mod upgrade;
 mod wrong_type;

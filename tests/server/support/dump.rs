@@ -18,8 +18,9 @@ const TAIL: usize = 11;
 pub struct Dump(Vec<u8>);
 
 impl Dump {
-    /// What `DUMP key` answers.
+    /// What `DUMP key` answers. The server is told not to compress, which it else does to repetitive values.
     pub fn of(client: &mut Client, key: &str) -> Self {
+        let _: () = client.line("CONFIG SET rdbcompression no");
         Self::read(client.ask(&["DUMP", key]))
     }
 
@@ -47,7 +48,7 @@ impl Dump {
 
     /// The same around another value.
     pub fn with_value(&self, value: &[u8]) -> Self {
-        // Strings of up to 63 bytes have a length of one byte. The server would pack a repetitive one, never ours.
+        // Strings of up to 63 bytes have a length of one byte.
         assert!(value.len() < 64);
         let tail = &self.0[self.0.len() - TAIL..self.0.len() - 8];
         Self([&self.0[..HEAD], &[value.len() as u8], value, tail].concat()).sealed()

@@ -3,6 +3,7 @@
 //! Which server: `RL_SERVER` (a `redis-server` or `valkey-server`), else what the path has. Which module: `RL_MODULE`,
 //! else the release build.
 
+pub mod cluster;
 pub mod dump;
 pub mod quiet;
 pub mod random;
@@ -152,8 +153,7 @@ impl Server {
         let mut numbers = version.split('.').map(|number| number.parse().unwrap());
         let has = (numbers.next().unwrap(), numbers.next().unwrap()) >= since;
         if !has {
-            // Not `eprintln!`, which is shown of failed tests only.
-            writeln!(std::io::stderr(), "not tested, for Redis {version} does not have it: {feature}").unwrap();
+            not_tested(&format!("{feature}: Redis {version} does not have it"));
         }
         has
     }
@@ -226,6 +226,12 @@ pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// Says what goes untested, and why.
+pub fn not_tested(what: &str) {
+    // Not `eprintln!`, which is shown of failed tests only.
+    std::io::stderr().write_all(format!("not tested, {what}\n").as_bytes()).unwrap();
+}
+
 /// Waits until `holds` does.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -286,13 +292,28 @@ impl Client {
         self.line(line)
     }
 
-    /// What `EXEC` answers to a transaction of `lines`.
-    pub fn transaction<T: FromRedisValue>(&mut self, lines: &[&str]) -> T {
+    /// Begins a transaction of `lines`.
+    pub fn queue(&mut self, lines: &[&str]) {
         assert_eq!(self.line::<String>("MULTI"), "OK");
         for line in lines {
             assert_eq!(self.line::<String>(line), "QUEUED", "{line}");
         }
+    }
+
+    /// What `EXEC` answers to a transaction of `lines`.
+    pub fn transaction<T: FromRedisValue>(&mut self, lines: &[&str]) -> T {
+        self.queue(lines);
         self.line("EXEC")
+    }
+
+    /// What `EXEC` answers, where some of the answers may be errors, as they stand on the wire.
+    pub fn exec(&mut self) -> Vec<Result<Value, String>> {
+        let Value::Array(answers) = self.0.req_command(&cmd("EXEC")).unwrap() else { panic!("no array") };
+        let answer_of = |answer| match answer {
+            Value::ServerError(error) => Err(format!("{} {}", error.code(), error.details().unwrap_or_default())),
+            answer => Ok(answer),
+        };
+        answers.into_iter().map(answer_of).collect()
     }
 
     /// Has the server carry out `lines`, and throws the answers away but for errors.
@@ -358,4 +379,9 @@ pub struct Timed {
 pub fn now_us() -> u64 {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     since_epoch.as_micros().try_into().unwrap()
+}
+
+/// The five integers as they stand on the wire.
+pub fn integers(five: [i64; 5]) -> Value {
+    Value::Array(five.into_iter().map(Value::Int).collect())
 }
