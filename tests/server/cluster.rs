@@ -103,7 +103,8 @@ fn start_atomic_migration(source: &Node, target: &Node, slot: u16) -> bool {
         let _: Value = to.line(&format!("CLUSTER MIGRATION IMPORT {slot} {slot}"));
     } else {
         // Not `eprintln!`, which is shown of failed tests only.
-        writeln!(std::io::stderr(), "not tested, for this server does not have it: atomic slot migration").unwrap();
+        let mut shown = std::io::stderr();
+        writeln!(shown, "not tested, for this server does not have it: atomic slot migration").unwrap();
         return false;
     }
     true

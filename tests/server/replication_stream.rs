@@ -99,8 +99,13 @@ fn a_transaction_is_wrapped_once_and_a_denial_in_it_is_left_out() {
     let mut client = server.connect();
     let script = "for i = 1, 3 do redis.call('RL.TAKE', KEYS[1], 10, '5/h', 4) end";
     let wholes: [&[&[&str]]; 2] = [
-        &[&["MULTI"], &["RL.TAKE", "a", "10", "5/h", "4"], &["RL.TAKE", "a", "10", "5/h", "4"],
-          &["RL.TAKE", "a", "10", "5/h", "4"], &["EXEC"]],
+        &[
+            &["MULTI"],
+            &["RL.TAKE", "a", "10", "5/h", "4"],
+            &["RL.TAKE", "a", "10", "5/h", "4"],
+            &["RL.TAKE", "a", "10", "5/h", "4"],
+            &["EXEC"],
+        ],
         &[&["EVAL", script, "1", "b"]],
     ];
     for whole in wholes {
@@ -148,15 +153,15 @@ fn what_others_do_to_the_expiry_between_two_takes_leaves_both_sides_equal() {
         let key = format!("key:{at}");
         // In one transaction: that is the least time there can be between them.
         let _: () = client.line("MULTI");
-        for line in [take, change, take] {
+        for line in [take, take, change, take] {
             let _: Value = client.line(&line.replace('@', &key));
         }
         let _: Value = client.line("EXEC");
         caught_up(&primary, &replica);
         for key in [key.clone(), format!("{key}2")] {
-            assert_eq!(other.expiry(&key), client.expiry(&key), "{key}: {take}, {change}, {take}");
+            assert_eq!(other.expiry(&key), client.expiry(&key), "{key}: {take} twice, {change}, {take}");
         }
-        assert_eq!(other.dataset_digest(), client.dataset_digest(), "{take}, {change}, {take}");
+        assert_eq!(other.dataset_digest(), client.dataset_digest(), "{take} twice, {change}, {take}");
     }
 }
 
@@ -167,7 +172,8 @@ fn a_record_is_passed_on_as_it_came() {
     write_all(&mut client);
     let mut stream = Stream::of(&server);
     let state = held(10, "5/h", (1, 7), 1_700_000_000_000_000);
-    let expiries = [RecordedExpiry::None, RecordedExpiry::Unstated, RecordedExpiry::At(UnixMillis::saturating(1 << 50))];
+    let expiries =
+        [RecordedExpiry::None, RecordedExpiry::Unstated, RecordedExpiry::At(UnixMillis::saturating(1 << 50))];
     for expiry in expiries {
         restore(&mut client, "fresh", expiry, &state);
         assert_eq!(records(&stream.since(&server)), [("fresh".to_owned(), Record { expiry, state })]);

@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod dump;
+pub mod hostile;
 pub mod quiet;
 pub mod random;
 pub mod replicas;
@@ -82,12 +83,6 @@ impl Server {
     /// The port on which a server listens that was started with one (see [`free_port`]).
     pub fn port(&self) -> u16 {
         self.connect().config("port").parse().unwrap()
-    }
-
-    /// Waits until `replica` has everything that this server has sent.
-    pub fn wait_for(&self, replica: &Self) {
-        let sent = self.info("replication", "master_repl_offset");
-        eventually("the replica has caught up", || replica.info("replication", "slave_repl_offset") >= sent);
     }
 
     /// A connection, RESP2.
@@ -319,13 +314,13 @@ impl Client {
     /// Has the server carry out `lines`, and throws the answers away but for errors.
     pub fn feed(&mut self, lines: impl IntoIterator<Item = String>) {
         let mut lines = lines.into_iter().peekable();
-        while lines.peek().is_some() {
+        while let Some(first) = lines.peek().cloned() {
             let mut pipeline = redis::pipe();
             for line in lines.by_ref().take(1_000) {
                 let mut words = line.split(' ');
                 pipeline.cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).ignore();
             }
-            pipeline.exec(&mut self.0).unwrap();
+            pipeline.exec(&mut self.0).unwrap_or_else(|error| panic!("from {first:?} on: {error}"));
         }
     }
 
