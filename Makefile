@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server servers lint check bench image image-check clean
+.PHONY: help run build setup test test-core test-server servers lint check bench clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ check: lint test ## lint and test: what a change has to pass
 bench: ## Measure
 	@scripts/setup.sh bench
 	@scripts/bench.sh
+
+clients: build ## Run the README's client snippets against a server, with each client that can be installed
+	@scripts/check-clients.sh
 
 image: ## Build the container image IMAGE (librl) on BASE (redis:8, or valkey/valkey:9)
 	$(DOCKER_BUILD) --build-arg BASE=$(BASE) -t $(IMAGE) .

@@ -27,6 +27,8 @@ macro_rules! mandatory {
 
 mandatory! {
     RedisModule_Alloc
+    RedisModule_Call
+    RedisModule_CallReplyStringPtr
     RedisModule_CloseKey
     RedisModule_CreateCommand
     RedisModule_CreateDataType
@@ -36,6 +38,7 @@ mandatory! {
     RedisModule_DigestEndSequence
     RedisModule_EmitAOF
     RedisModule_Free
+    RedisModule_FreeCallReply
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetContextFlags

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int, c_long, c_longlong};
 use std::marker::PhantomData;
+use std::slice;
 
 use redis_module::raw;
 use rl_core::{Decision, Outcome, Tokens, UnixMicros, Wait};
@@ -45,11 +46,36 @@ impl Context<'_> {
         UnixMicros::saturating(micros)
     }
 
-    /// Whether the server is above `maxmemory`, eviction having been tried.
+    /// Whether the server would refuse a command that needs memory: above `maxmemory`, with nothing to evict.
     pub fn is_out_of_memory(&self) -> bool {
         // SAFETY: `raw` is the running command's context.
         let flags = unsafe { call!(RedisModule_GetContextFlags(self.raw)) };
-        flags & raw::REDISMODULE_CTX_FLAGS_OOM as c_int != 0
+        flags & raw::REDISMODULE_CTX_FLAGS_OOM as c_int != 0 && self.is_memory_refused()
+    }
+
+    /// The flags say how memory is now, and now it may be a little above what eviction had brought it down to before the
+    /// command. What the server goes by is how it was then, and it only tells when asked to run something: a SET is
+    /// refused for want of memory, or else because it writes (W), and so never carried out.
+    fn is_memory_refused(&self) -> bool {
+        // SAFETY: the format says that errors are wanted as replies (E), that memory counts (M), and that two C strings
+        // follow. The text lasts until the reply is freed.
+        unsafe {
+            let reply = call!(RedisModule_Call(
+                self.raw,
+                c"SET".as_ptr(),
+                c"EMWcc".as_ptr(),
+                c"key".as_ptr(),
+                c"value".as_ptr(),
+            ));
+            if reply.is_null() {
+                return true;
+            }
+            let mut len = 0;
+            let text = call!(RedisModule_CallReplyStringPtr(reply, &raw mut len));
+            let refused = !text.is_null() && slice::from_raw_parts(text.cast::<u8>(), len).starts_with(b"OOM");
+            call!(RedisModule_FreeCallReply(reply));
+            refused
+        }
     }
 
     /// Sends `payload` to replicas and the AOF, as the state of `key`.

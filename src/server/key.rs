@@ -78,7 +78,11 @@ impl<'a> Key<'a> {
 
     /// When the key expires, if it does.
     pub fn expiry(&self) -> Option<UnixMillis> {
-        // SAFETY: the key is open, or null, for which the answer is "never".
+        // A key that was opened to look at and is not there is null, and this function of the server's does not ask.
+        if self.raw.is_null() {
+            return None;
+        }
+        // SAFETY: the key is open.
         let millis = unsafe { call!(RedisModule_GetAbsExpire(self.raw)) };
         u128::try_from(millis).ok().map(UnixMillis::saturating)
     }

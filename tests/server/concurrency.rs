@@ -46,6 +46,15 @@ fn of_100_at_a_bucket_of_20_that_never_refills_exactly_20_pass() {
 }
 
 #[test]
+fn threads_that_read_for_the_server_change_nothing() {
+    let server = Server::with(&["--io-threads", "4"]);
+    let mut clients = crowd(&server, 100);
+    for round in 0..5 {
+        assert_eq!(race(&mut clients, &format!("RL.TAKE fresh:{round} 10 1/h")), 10, "round {round}");
+    }
+}
+
+#[test]
 fn costs_that_do_not_divide_the_capacity_leave_the_rest() {
     let server = Server::start();
     let mut clients = crowd(&server, 50);

@@ -68,7 +68,10 @@ fn no_answered_take_is_forgotten_by_a_kill_under_load() {
             let left = server.connect().reply(&format!("RL.PEEK bucket:{bucket}")).remaining;
             let taken = CAPACITY - left;
             let (answered, asked) = (tally.answered.load(Ordering::SeqCst), tally.asked.load(Ordering::SeqCst));
-            assert!((answered..=asked).contains(&taken), "round {round}: {answered} of {asked} answered, {taken} taken");
+            assert!(
+                (answered..=asked).contains(&taken),
+                "round {round}: {answered} of {asked} answered, {taken} taken"
+            );
         }
     }
 }

@@ -69,26 +69,9 @@ fn a_bucket_restored_without_expiry_gets_one_with_its_next_take() {
     let taken = client.reply("RL.TAKE slow 10 5/h");
     assert_eq!(taken.remaining, 8);
     let ttl: i64 = client.line("PTTL slow");
-    // Until it is full, and at most a second and an eighth of the two hours that filling takes more.
-    assert!((taken.reset_after_ms - 60_000..=taken.reset_after_ms + 1_000 + 900_000).contains(&ttl), "{ttl} {taken:?}");
+    // Until it is full, rounded up, and at most a second and an eighth of the two hours that filling takes more.
+    assert!((taken.reset_after_ms - 60_000..=taken.reset_after_ms + 1 + 901_000).contains(&ttl), "{ttl} {taken:?}");
     assert!(client.expiry("slow") > 0);
-}
-
-#[test]
-fn a_restore_and_a_take_at_the_same_moment_leave_an_expiry() {
-    let server = Server::start();
-    let mut client = server.connect();
-    assert_eq!(client.reply("RL.TAKE key 10 5/h").allowed, 1);
-    // The value may come to lie where the old one did, with the last change of a moment ago.
-    for turn in 0..20 {
-        let _: () = client.line("MULTI");
-        let _: String = client.line("RL.TAKE key 100 5/h");
-        let _: String = client.line("PERSIST key");
-        let _: String = client.line("RL.TAKE key 100 5/h");
-        let _: redis::Value = client.line("EXEC");
-        let ttl: i64 = client.line("PTTL key");
-        assert!(ttl > 0, "turn {turn}: a bucket that is not full has an expiry, this has {ttl}");
-    }
 }
 
 #[test]

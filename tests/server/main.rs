@@ -9,10 +9,17 @@
 #![allow(missing_docs)]
 
 mod acl;
+mod aof;
 mod arguments;
 mod changed_limit;
+mod clock;
+mod cluster;
 mod command_docs;
 mod concurrency;
+mod corrupt_file;
+mod corrupt_payload;
+mod crash;
+mod dump_restore_copy;
 mod expiry;
 mod give;
 mod info;
@@ -22,13 +29,19 @@ mod mixed_calls;
 mod mtake;
 mod payloads;
 mod peek;
+mod random_records;
+mod rdb;
+mod replication;
+mod replication_stream;
 mod reply;
 mod reserve;
 mod retry;
+mod same_state;
 mod scripts;
 mod spellings;
 mod support;
 mod take;
 mod tracking;
 mod transactions;
+mod upgrade;
 mod wrong_type;

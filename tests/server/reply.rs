@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::support::{Client, Server, held};
+use crate::support::{Client, Server, held, integers};
 
 /// A last change in the year 2200 is a clock that was set back by so much: until it is rewritten, time stands still.
 const FAR_AHEAD_US: u64 = 7_258_118_400_000_000;
@@ -93,8 +93,4 @@ fn both_protocols_get_the_same_integers() {
         assert_eq!(ask(&mut client, "RL.PEEK nothing"), Value::Nil, "{key}");
         assert_eq!(ask(&mut client, "RL.INFO nothing"), Value::Nil, "{key}");
     }
-}
-
-fn integers(five: [i64; 5]) -> Value {
-    Value::Array(five.into_iter().map(Value::Int).collect())
 }

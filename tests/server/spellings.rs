@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::support::{Client, Server};
 
 /// A rate, how `RL.INFO` writes it, and how long a token takes, in milliseconds rounded up.
-const RATES: [(&str, &str, i64); 44] = [
+const RATES: [(&str, &str, i64); 45] = [
     ("5", "5", 200),
     ("5.0", "5", 200),
     ("5.000000000000000000", "5", 200),
@@ -50,6 +50,7 @@ const RATES: [(&str, &str, i64); 44] = [
     ("1/1.5ms", "1/1.500ms", 2),
     ("7/13h", "7/13h", 6_685_715),
     ("9007199254740991", "9007199254740991", 1),
+    ("9007199254740991/ms", "9007199254740991/ms", 1),
 ];
 
 /// Takes one of ten, and looks at what the key holds then. In one go: a fast bucket is full, and its key gone, when a
@@ -86,6 +87,23 @@ fn spellings_of_one_rate_are_one_limit() {
     }
     assert_eq!(client.reply("RL.TAKE key 10 1/23h").allowed, 0);
     assert_ne!(client.digest("key"), digest);
+}
+
+#[test]
+fn spellings_that_begin_and_end_alike_are_told_apart() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let rates = ["1.000000000000000012345678", "1.000000200000000012345678", "1.000000x00000000012345678"];
+    for _ in 0..2 {
+        let reset = |client: &mut Client, rate| {
+            client.line::<i64>("DEL key");
+            let reply = client.try_ask::<[i64; 5]>(&["RL.TAKE", "key", "10000000", rate, "10000000"]);
+            reply.ok().map(|reply| reply[3])
+        };
+        assert_eq!(reset(&mut client, rates[0]), Some(10_000_000_000));
+        assert_eq!(reset(&mut client, rates[1]), Some(9_999_998_001));
+        assert_eq!(reset(&mut client, rates[2]), None);
+    }
 }
 
 #[test]

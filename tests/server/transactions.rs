@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::support::{Server, held, now_us};
+use crate::support::{Server, held, integers, now_us};
 
 #[test]
 fn several_takes_are_decided_one_after_the_other() {
@@ -30,15 +30,9 @@ fn a_discarded_take_charges_nothing() {
 fn a_bad_argument_is_that_commands_error_alone() {
     let server = Server::start();
     let mut client = server.connect();
-    assert_eq!(client.line::<String>("MULTI"), "OK");
-    for line in ["RL.TAKE key 2 0", "RL.TAKE key -1 0", "RL.TAKE key 2 0"] {
-        assert_eq!(client.line::<String>(line), "QUEUED");
-    }
-    let replies: Vec<Result<[i64; 5], redis::RedisError>> = client.line("EXEC");
-    assert_eq!(replies[0].as_ref().unwrap(), &[1, 1, 0, -1, 2]);
-    let detail = "capacity must be an integer from 0 to 9007199254740991 tokens";
-    assert_eq!(replies[1].as_ref().unwrap_err().detail(), Some(detail));
-    assert_eq!(replies[2].as_ref().unwrap(), &[1, 0, 0, -1, 2]);
+    client.queue(&["RL.TAKE key 2 0", "RL.TAKE key -1 0", "RL.TAKE key 2 0"]);
+    let error = "ERR capacity must be an integer from 0 to 9007199254740991 tokens";
+    assert_eq!(client.exec(), [Ok(integers([1, 1, 0, -1, 2])), Err(error.to_owned()), Ok(integers([1, 0, 0, -1, 2]))]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod dump;
+pub mod hostile;
 pub mod quiet;
 pub mod random;
 pub mod replicas;
@@ -84,12 +85,6 @@ impl Server {
         self.connect().config("port").parse().unwrap()
     }
 
-    /// Waits until `replica` has everything that this server has sent.
-    pub fn wait_for(&self, replica: &Self) {
-        let sent = self.info("replication", "master_repl_offset");
-        eventually("the replica has caught up", || replica.info("replication", "slave_repl_offset") >= sent);
-    }
-
     /// A connection, RESP2.
     pub fn connect(&self) -> Client {
         self.connect_by("").unwrap()
@@ -153,8 +148,7 @@ impl Server {
         let mut numbers = version.split('.').map(|number| number.parse().unwrap());
         let has = (numbers.next().unwrap(), numbers.next().unwrap()) >= since;
         if !has {
-            // Not `eprintln!`, which is shown of failed tests only.
-            writeln!(std::io::stderr(), "not tested, for Redis {version} does not have it: {feature}").unwrap();
+            not_tested(&format!("{feature}: Redis {version} does not have it"));
         }
         has
     }
@@ -225,6 +219,12 @@ pub fn module() -> PathBuf {
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Says what goes untested, and why.
+pub fn not_tested(what: &str) {
+    // Not `eprintln!`, which is shown of failed tests only.
+    std::io::stderr().write_all(format!("not tested, {what}\n").as_bytes()).unwrap();
 }
 
 /// Waits until `holds` does.
@@ -314,13 +314,13 @@ impl Client {
     /// Has the server carry out `lines`, and throws the answers away but for errors.
     pub fn feed(&mut self, lines: impl IntoIterator<Item = String>) {
         let mut lines = lines.into_iter().peekable();
-        while lines.peek().is_some() {
+        while let Some(first) = lines.peek().cloned() {
             let mut pipeline = redis::pipe();
             for line in lines.by_ref().take(1_000) {
                 let mut words = line.split(' ');
                 pipeline.cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).ignore();
             }
-            pipeline.exec(&mut self.0).unwrap();
+            pipeline.exec(&mut self.0).unwrap_or_else(|error| panic!("from {first:?} on: {error}"));
         }
     }
 

@@ -1,0 +1,154 @@
+//! What the server tells of the commands: to clients, to clusters' proxies and to people.
+
+use std::collections::HashMap;
+
+use redis::{Value, from_redis_value};
+
+use crate::support::{Client, Server};
+
+struct Described {
+    name: &'static str,
+    arity: i64,
+    flags: &'static [&'static str],
+    key_flags: &'static [&'static str],
+    arguments: &'static str,
+}
+
+const COMMANDS: [Described; 4] = [
+    Described {
+        name: "RL.TAKE",
+        arity: -4,
+        flags: &["fast", "module", "write"],
+        key_flags: &["RW", "access", "update"],
+        arguments: "key:key capacity:integer rate:string [cost:integer]",
+    },
+    Described {
+        name: "RL.PEEK",
+        arity: -2,
+        flags: &["fast", "module", "readonly"],
+        key_flags: &["RO", "access"],
+        arguments: "key:key [limit:block{capacity:integer rate:string [cost:integer]}]",
+    },
+    Described {
+        name: "RL.INFO",
+        arity: 2,
+        flags: &["fast", "module", "readonly"],
+        key_flags: &["RO", "access"],
+        arguments: "key:key",
+    },
+    Described {
+        name: "RL.RESTORE",
+        arity: 3,
+        flags: &["module", "write"],
+        key_flags: &["OW", "update"],
+        arguments: "key:key payload:string",
+    },
+];
+
+fn words(value: &Value) -> Vec<String> {
+    let mut words: Vec<String> = from_redis_value(value.clone()).unwrap();
+    words.sort();
+    words
+}
+
+fn map(value: &Value) -> HashMap<String, Value> {
+    from_redis_value(value.clone()).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    from_redis_value(value.clone()).unwrap()
+}
+
+#[test]
+fn arity_flags_and_keys_are_as_they_should_be() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for command in COMMANDS {
+        let [info]: [Vec<Value>; 1] = client.ask(&["COMMAND", "INFO", command.name]);
+        assert_eq!(text(&info[0]).to_uppercase(), command.name);
+        assert_eq!(info[1], Value::Int(command.arity), "{}", command.name);
+        assert_eq!(words(&info[2]), command.flags, "{}", command.name);
+        assert_eq!(info[3..6], [1, 1, 1].map(Value::Int), "{}: first key, last key, step", command.name);
+        let specs: Vec<Value> = from_redis_value(info[8].clone()).unwrap();
+        assert_eq!(specs.len(), 1, "{}", command.name);
+        let spec = map(&specs[0]);
+        assert_eq!(words(&spec["flags"]), command.key_flags, "{}", command.name);
+        let begin = map(&spec["begin_search"]);
+        assert_eq!((text(&begin["type"]).as_str(), &map(&begin["spec"])["index"]), ("index", &Value::Int(1)));
+        let find = map(&spec["find_keys"]);
+        let range = map(&find["spec"]);
+        assert_eq!(text(&find["type"]), "range");
+        assert_eq!(["lastkey", "keystep", "limit"].map(|part| range[part].clone()), [0, 1, 0].map(Value::Int));
+    }
+}
+
+#[test]
+fn the_docs_tell_what_a_command_does_and_takes() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for command in COMMANDS {
+        let all: HashMap<String, Value> = client.ask(&["COMMAND", "DOCS", command.name]);
+        let docs = map(all.values().next().unwrap());
+        let summary = text(&docs["summary"]);
+        assert!(summary.len() > 20 && summary.ends_with('.'), "{}: {summary}", command.name);
+        assert_eq!(text(&docs["complexity"]), "O(1)", "{}", command.name);
+        assert_eq!((text(&docs["group"]).as_str(), text(&docs["module"]).as_str()), ("module", "rl"));
+        assert_eq!(text(&docs["since"]).split('.').count(), 3, "{}", command.name);
+        assert_eq!(signature(&docs["arguments"]), command.arguments, "{}", command.name);
+    }
+}
+
+/// Arguments as people write them: name and type, `[]` around what may be left out.
+fn signature(arguments: &Value) -> String {
+    let arguments: Vec<Value> = from_redis_value(arguments.clone()).unwrap();
+    let written = arguments.iter().map(map).map(|argument| {
+        let mut written = format!("{}:{}", text(&argument["name"]), text(&argument["type"]));
+        if let Some(inner) = argument.get("arguments") {
+            written = format!("{written}{{{}}}", signature(inner));
+        }
+        let optional = argument.get("flags").is_some_and(|flags| words(flags) == ["optional"]);
+        if optional { format!("[{written}]") } else { written }
+    });
+    written.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_key_is_found_in_a_command_line() {
+    const LINES: [(&str, &str, &[&str]); 6] = [
+        ("RL.TAKE a 10 5", "a", &["RW", "access", "update"]),
+        ("RL.TAKE a 10 5 1", "a", &["RW", "access", "update"]),
+        ("RL.PEEK a", "a", &["RO", "access"]),
+        ("RL.PEEK a 10 5 1", "a", &["RO", "access"]),
+        ("RL.INFO a", "a", &["RO", "access"]),
+        ("RL.RESTORE a payload", "a", &["OW", "update"]),
+    ];
+    let server = Server::start();
+    let mut client = server.connect();
+    for (line, key, flags) in LINES {
+        assert_eq!(client.line::<Vec<String>>(&format!("COMMAND GETKEYS {line}")), [key], "{line}");
+        let found: Vec<(String, Value)> = client.line(&format!("COMMAND GETKEYSANDFLAGS {line}"));
+        assert_eq!(found.len(), 1, "{line}");
+        assert_eq!((found[0].0.as_str(), words(&found[0].1)), (key, words_of(flags)), "{line}");
+    }
+}
+
+fn words_of(flags: &[&str]) -> Vec<String> {
+    flags.iter().map(|flag| (*flag).to_owned()).collect()
+}
+
+#[test]
+fn the_module_brings_these_commands_and_no_other() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let mut names: Vec<String> = client.line("COMMAND LIST FILTERBY MODULE rl");
+    names = names.into_iter().map(|name| name.to_uppercase()).collect();
+    names.sort();
+    assert_eq!(names, ["RL.INFO", "RL.PEEK", "RL.RESTORE", "RL.TAKE"]);
+    assert_eq!(module_version(&mut client), 100);
+}
+
+fn module_version(client: &mut Client) -> i64 {
+    let modules: Vec<HashMap<String, Value>> = client.line("MODULE LIST");
+    let ours = modules.iter().find(|module| text(&module["name"]) == "rl").unwrap();
+    from_redis_value(ours["ver"].clone()).unwrap()
+}
