@@ -40,7 +40,7 @@ static COMMANDS: [Command; 9] = [
     command!(give, c"RL.GIVE", c"write fast", c"write fast"),
     command!(lease, c"RL.LEASE", c"write fast", c"write fast"),
     command!(reserve, c"RL.RESERVE", c"write fast", c"write fast"),
-    command!(mtake, c"RL.MTAKE", c"write", c"write"),
+    command!(mtake, c"RL.MTAKE", c"write getkeys-api", c"write"),
     command!(info, c"RL.INFO", c"readonly fast", c"read fast"),
     // Key names are personal data: not among what a client may read.
     command!(top, c"RL.TOP", c"readonly", c"admin dangerous"),

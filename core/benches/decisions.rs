@@ -29,8 +29,9 @@ fn takes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("take");
     for (name, held, asked) in cases {
         group.bench_function(name, |bencher| {
-            bencher
-                .iter(|| black_box(&asked).take(Some(black_box(&held)), black_box(A_SECOND_LATER), black_box(Tokens::ONE)));
+            bencher.iter(|| {
+                black_box(&asked).take(Some(black_box(&held)), black_box(A_SECOND_LATER), black_box(Tokens::ONE))
+            });
         });
     }
     group.finish();

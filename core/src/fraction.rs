@@ -62,14 +62,18 @@ impl Decimal {
         if digits >= DIGITS_BELOW {
             return Err(ParseError::Range);
         }
-        let mut decimals = 0_u32;
+        let (mut decimals, mut is_cut) = (0_u32, false);
         for byte in fraction {
             let longer = append(digits, *byte)?;
             if longer < DIGITS_BELOW {
                 (digits, decimals) = (longer, decimals.saturating_add(1));
+            } else {
+                is_cut |= *byte != b'0';
             }
         }
-        Ok(Self { digits, decimals }.shortest())
+        // Of what was cut off a trace must remain, or the number would pass for one with fewer decimals.
+        let number = Self { digits, decimals };
+        Ok(if is_cut { number } else { number.shortest() })
     }
 
     /// Reads what [`parse`](Self::parse) reads, and after it an exponent as clients print it: `5.787e-05`, `1.0E+15`.

@@ -47,6 +47,8 @@ mandatory! {
     RedisModule_InfoBeginDictField
     RedisModule_InfoEndDictField
     RedisModule_IsIOError
+    RedisModule_IsKeysPositionRequest
+    RedisModule_KeyAtPos
     RedisModule_KeyType
     RedisModule_LoadConfigs
     RedisModule_LoadStringBuffer

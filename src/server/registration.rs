@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 use redis_module::raw;
+use rl_core::Tokens;
 
 use super::api::call;
 use super::arguments::Arguments;
@@ -136,7 +137,7 @@ macro_rules! command {
             argc: std::ffi::c_int,
         ) -> std::ffi::c_int {
             // SAFETY: the server calls a command with its context and its arguments, valid until it returns.
-            unsafe { $crate::server::registration::enter(ctx, argv, argc, $module::run, &TALLY) }
+            unsafe { $crate::server::registration::enter(ctx, argv, argc, $module::run, &$module::DOCS, &TALLY) }
         }
         $crate::server::registration::Command {
             name: $name,
@@ -163,8 +164,16 @@ pub unsafe fn enter(
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
     run: Run,
+    docs: &'static Docs,
     tally: &'static Tally,
 ) -> c_int {
+    if matches!(docs.keys, Keys::Counted) {
+        // SAFETY: the caller's promise.
+        let asked_for_keys = unsafe { tell_keys(ctx, argv, argc) };
+        if asked_for_keys {
+            return raw::REDISMODULE_OK as c_int;
+        }
+    }
     tally.calls.count();
     // SAFETY: the caller's promise.
     let context = unsafe { Context::new(ctx, tally) };
@@ -177,6 +186,28 @@ pub unsafe fn enter(
         context.reply_error(error);
     }
     raw::REDISMODULE_OK as c_int
+}
+
+/// Where the server only wants to know the keys of a command that counts them, tells it. A cluster sends a call where its keys
+/// are by asking so; most servers do not go by the description of the command for that.
+///
+/// # Safety
+/// As [`enter`].
+unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleString, argc: c_int) -> bool {
+    // SAFETY: `ctx` is the command's.
+    if unsafe { call!(RedisModule_IsKeysPositionRequest(ctx)) } == 0 {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let mut arguments = unsafe { Arguments::new(argv, usize::try_from(argc).unwrap_or(0)) };
+    let count = arguments.optional().and_then(|count| Tokens::parse(count).ok()).map_or(0, Tokens::get);
+    // A number that cannot be right names no keys: the command will say so, wherever it is sent.
+    let last = c_int::try_from(count).unwrap_or(c_int::MAX).saturating_add(1);
+    for position in 2..=if last < argc { last } else { 0 } {
+        // SAFETY: `ctx` is the command's, and asks for positions.
+        unsafe { call!(RedisModule_KeyAtPos(ctx, position)) };
+    }
+    true
 }
 
 impl Command {

@@ -112,10 +112,10 @@ fn the_categories_hold_the_commands_where_modules_may_say_so() {
         ours
     };
     assert_eq!(ours("read"), ["RL.INFO", "RL.PEEK"]);
-    assert_eq!(ours("write"), ["RL.RESTORE", "RL.TAKE"]);
-    assert_eq!(ours("fast"), ["RL.INFO", "RL.PEEK", "RL.TAKE"]);
-    assert_eq!(ours("dangerous"), ["RL.RESTORE"]);
-    assert_eq!(ours("admin"), ["RL.RESTORE"]);
+    assert_eq!(ours("write"), ["RL.GIVE", "RL.LEASE", "RL.MTAKE", "RL.RESERVE", "RL.RESTORE", "RL.TAKE"]);
+    assert_eq!(ours("fast"), ["RL.GIVE", "RL.INFO", "RL.LEASE", "RL.PEEK", "RL.RESERVE", "RL.TAKE"]);
+    assert_eq!(ours("dangerous"), ["RL.RESTORE", "RL.TOP"]);
+    assert_eq!(ours("admin"), ["RL.RESTORE", "RL.TOP"]);
     assert_eq!(ours("keyspace"), [""; 0]);
 }
 

@@ -14,7 +14,8 @@ struct Described {
     arguments: &'static str,
 }
 
-const COMMANDS: [Described; 4] = [
+/// Those with one key, the first argument.
+const COMMANDS: [Described; 7] = [
     Described {
         name: "RL.TAKE",
         arity: -4,
@@ -28,6 +29,27 @@ const COMMANDS: [Described; 4] = [
         flags: &["fast", "module", "readonly"],
         key_flags: &["RO", "access"],
         arguments: "key:key [limit:block{capacity:integer rate:string [cost:integer]}]",
+    },
+    Described {
+        name: "RL.GIVE",
+        arity: 3,
+        flags: &["fast", "module", "write"],
+        key_flags: &["RW", "access", "update"],
+        arguments: "key:key tokens:integer",
+    },
+    Described {
+        name: "RL.LEASE",
+        arity: 5,
+        flags: &["fast", "module", "write"],
+        key_flags: &["RW", "access", "update"],
+        arguments: "key:key capacity:integer rate:string tokens:integer",
+    },
+    Described {
+        name: "RL.RESERVE",
+        arity: 6,
+        flags: &["fast", "module", "write"],
+        key_flags: &["RW", "access", "update"],
+        arguments: "key:key capacity:integer rate:string cost:integer max_wait:string",
     },
     Described {
         name: "RL.INFO",
@@ -98,6 +120,26 @@ fn the_docs_tell_what_a_command_does_and_takes() {
     }
 }
 
+#[test]
+fn a_command_whose_keys_are_counted_or_that_has_none_says_so() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let described: [(&str, i64, &[&str], &str); 2] = [
+        ("RL.MTAKE", -6, &["module", "movablekeys", "write"], MTAKE_ARGUMENTS),
+        ("RL.TOP", -1, &["module", "readonly"], "[count:integer] [reset:pure-token]"),
+    ];
+    for (name, arity, flags, arguments) in described {
+        let [info]: [Vec<Value>; 1] = client.ask(&["COMMAND", "INFO", name]);
+        assert_eq!(info[1], Value::Int(arity), "{name}");
+        assert_eq!(words(&info[2]), words_of(flags), "{name}");
+        assert_eq!(info[3..6], [0, 0, 0].map(Value::Int), "{name}: first key, last key, step");
+        let all: HashMap<String, Value> = client.ask(&["COMMAND", "DOCS", name]);
+        assert_eq!(signature(&map(all.values().next().unwrap())["arguments"]), arguments, "{name}");
+    }
+}
+
+const MTAKE_ARGUMENTS: &str = "numkeys:integer key:key limit:block{capacity:integer rate:string cost:integer}";
+
 /// Arguments as people write them: name and type, `[]` around what may be left out.
 fn signature(arguments: &Value) -> String {
     let arguments: Vec<Value> = from_redis_value(arguments.clone()).unwrap();
@@ -114,7 +156,10 @@ fn signature(arguments: &Value) -> String {
 
 #[test]
 fn the_key_is_found_in_a_command_line() {
-    const LINES: [(&str, &str, &[&str]); 6] = [
+    const LINES: [(&str, &str, &[&str]); 9] = [
+        ("RL.GIVE a 1", "a", &["RW", "access", "update"]),
+        ("RL.LEASE a 10 5 1", "a", &["RW", "access", "update"]),
+        ("RL.RESERVE a 10 5 1 1s", "a", &["RW", "access", "update"]),
         ("RL.TAKE a 10 5", "a", &["RW", "access", "update"]),
         ("RL.TAKE a 10 5 1", "a", &["RW", "access", "update"]),
         ("RL.PEEK a", "a", &["RO", "access"]),
@@ -143,7 +188,8 @@ fn the_module_brings_these_commands_and_no_other() {
     let mut names: Vec<String> = client.line("COMMAND LIST FILTERBY MODULE rl");
     names = names.into_iter().map(|name| name.to_uppercase()).collect();
     names.sort();
-    assert_eq!(names, ["RL.INFO", "RL.PEEK", "RL.RESTORE", "RL.TAKE"]);
+    let ours = ["GIVE", "INFO", "LEASE", "MTAKE", "PEEK", "RESERVE", "RESTORE", "TAKE", "TOP"];
+    assert_eq!(names, ours.map(|name| format!("RL.{name}")));
     assert_eq!(module_version(&mut client), 100);
 }
 
