@@ -1,6 +1,7 @@
 //! A key while a command works on it.
 
 use std::ffi::c_int;
+use std::ptr::NonNull;
 
 use redis_module::raw;
 use rl_core::UnixMillis;
@@ -16,6 +17,8 @@ pub struct Key<'a> {
     raw: *mut raw::RedisModuleKey,
     name: KeyName<'a>,
     context: &'a Context<'a>,
+    /// The bucket in it, once it was looked for and found.
+    found: Option<NonNull<StoredBucket>>,
 }
 
 impl<'a> Key<'a> {
@@ -33,7 +36,7 @@ impl<'a> Key<'a> {
     fn open(context: &'a Context<'a>, name: KeyName<'a>, mode: u32) -> Self {
         // SAFETY: the context and the name are those of the running command.
         let raw = unsafe { call!(RedisModule_OpenKey(context.raw, name.raw, mode as c_int)) };
-        Self { raw, name, context }
+        Self { raw, name, context, found: None }
     }
 
     /// The bucket in the key, if there is a key.
@@ -43,8 +46,11 @@ impl<'a> Key<'a> {
         // SAFETY: the key is open, or null, which has no type and counts as empty. A value of our type was made by
         // `StoredBucket::into_raw` and lives until the key is deleted, which nobody does while `self` is borrowed.
         unsafe {
-            if call!(RedisModule_ModuleTypeGetType(self.raw)) == bucket::raw_type() {
-                return Ok(call!(RedisModule_ModuleTypeGetValue(self.raw)).cast::<StoredBucket>().as_mut());
+            if self.found.is_none() && call!(RedisModule_ModuleTypeGetType(self.raw)) == bucket::raw_type() {
+                self.found = NonNull::new(call!(RedisModule_ModuleTypeGetValue(self.raw)).cast());
+            }
+            if let Some(mut found) = self.found {
+                return Ok(Some(found.as_mut()));
             }
             match call!(RedisModule_KeyType(self.raw)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
                 true => Ok(None),
@@ -58,6 +64,7 @@ impl<'a> Key<'a> {
     /// Errors: [`Error::Internal`] if the server refuses, which it does only for a key that is not open for change.
     pub fn create(&mut self, stored: StoredBucket) -> Result<*const StoredBucket, Error> {
         let value = stored.into_raw();
+        self.found = None;
         // SAFETY: the key is open for change; the server owns the value from here on and gives it back to `free`.
         let done = unsafe { call!(RedisModule_ModuleTypeSetValue(self.raw, bucket::raw_type(), value.cast())) };
         if done == raw::REDISMODULE_OK as c_int {
@@ -70,6 +77,7 @@ impl<'a> Key<'a> {
 
     /// Deletes the key, here and on the replicas.
     pub fn delete(&mut self) {
+        self.found = None;
         // SAFETY: the key is open for change, and nobody holds its value: `self` is borrowed.
         unsafe { call!(RedisModule_DeleteKey(self.raw)) };
         self.context.replicate_deletion(self.name);
