@@ -193,6 +193,40 @@ fn the_module_brings_these_commands_and_no_other() {
     assert_eq!(module_version(&mut client), 100);
 }
 
+/// What the server knows and what the README tells: name, flags and arguments of each command, and no other.
+#[test]
+fn the_readme_tells_of_each_command_what_the_server_does() {
+    let readme = include_str!("../../README.md");
+    let server = Server::start();
+    let mut client = server.connect();
+    let rows: HashMap<&str, (&str, &str)> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `RL.")?.split_once('`'))
+        .filter_map(|(syntax, rest)| Some((syntax, rest.rsplit(" | ").next()?.trim_end_matches(" |"))))
+        .map(|(syntax, flags)| (syntax.split(' ').next().unwrap(), (syntax, flags)))
+        .filter(|(_, (_, flags))| flags.starts_with("write") || flags.starts_with("readonly"))
+        .collect();
+    let mut names: Vec<String> = client.line("COMMAND LIST FILTERBY MODULE rl");
+    names = names.into_iter().map(|name| name.to_uppercase().replace("RL.", "")).collect();
+    assert_eq!(rows.len(), names.len(), "{rows:?}");
+    for name in names {
+        let (syntax, flags) = rows[name.as_str()];
+        let [info]: [Vec<Value>; 1] = client.ask(&["COMMAND", "INFO", &format!("RL.{name}")]);
+        let mut shown: Vec<String> = words(&info[2]);
+        shown.retain(|flag| flag != "module" && flag != "movablekeys");
+        let mut told: Vec<&str> = flags.split(' ').collect();
+        told.sort_unstable();
+        assert_eq!(shown, told, "{name}");
+        let all: HashMap<String, Value> = client.ask(&["COMMAND", "DOCS", &format!("RL.{name}")]);
+        let signature = signature(&map(all.values().next().unwrap()).remove("arguments").unwrap());
+        for argument in signature.split([' ', '[', ']', '{', '}']).filter(|word| word.contains(':')) {
+            let (argument, kind) = argument.split_once(':').unwrap();
+            let is_there = syntax.to_lowercase().split([' ', '[', ']']).any(|word| word == argument);
+            assert!(kind == "block" || is_there, "{name}: {argument} is not in {syntax}");
+        }
+    }
+}
+
 fn module_version(client: &mut Client) -> i64 {
     let modules: Vec<HashMap<String, Value>> = client.line("MODULE LIST");
     let ours = modules.iter().find(|module| text(&module["name"]) == "rl").unwrap();
