@@ -49,7 +49,7 @@ impl Limit {
         let found = self.find(held, now);
         match self.short(found.bucket, cost) {
             None => self.charged(found.bucket, cost, Outcome::Allowed),
-            Some(short) => self.denied(&found, cost, self.rate().wait_for(short)),
+            Some(short) => self.denied(&found, cost, short),
         }
     }
 
@@ -59,7 +59,7 @@ impl Limit {
         let found = self.find(held, now);
         match self.short(found.bucket, cost) {
             None => found.bucket.decision(self, Outcome::Allowed),
-            Some(short) => self.denied(&found, cost, self.rate().wait_for(short)).decision,
+            Some(short) => self.denied(&found, cost, short).decision,
         }
     }
 
@@ -71,7 +71,7 @@ impl Limit {
         let granted = wanted.min(there);
         match self.short(found.bucket, wanted.min(Tokens::ONE)) {
             None => self.charged(found.bucket, granted, Outcome::Granted(granted)),
-            Some(short) => self.denied(&found, Tokens::ONE, self.rate().wait_for(short)),
+            Some(short) => self.denied(&found, Tokens::ONE, short),
         }
     }
 
@@ -89,8 +89,8 @@ impl Limit {
         let patience = short.wrapping_sub(product(max_wait.get(), self.rate().tokens()));
         let depth = self.most_owed().wrapping_sub(found.bucket.level).wrapping_add(self.shares(cost));
         let excess = patience.max(depth);
-        if cost > self.capacity() || self.rate().is_zero() || excess > 0 {
-            return self.denied(&found, cost, self.rate().wait_for(excess));
+        if cost > self.capacity() || excess > 0 {
+            return self.denied(&found, cost, excess);
         }
         self.charged(found.bucket, cost, Outcome::Booked { act_after: self.rate().wait_for(short) })
     }
@@ -106,9 +106,10 @@ impl Limit {
         Answer { decision: left.decision(self, outcome), change: (cost != Tokens::ZERO).then_some(left) }
     }
 
-    fn denied(&self, found: &Found, cost: Tokens, wait: Wait) -> Answer {
+    /// A denial for as long as `missing` shares have not come in.
+    fn denied(&self, found: &Found, cost: Tokens, missing: i128) -> Answer {
         let hopeless = cost > self.capacity();
-        let retry_after = if hopeless || self.rate().is_zero() { Wait::Never } else { wait };
+        let retry_after = if hopeless { Wait::Never } else { self.rate().wait_for(missing) };
         let decision = found.bucket.decision(self, Outcome::Denied { retry_after });
         Answer { decision, change: (found.moved && !hopeless).then_some(found.bucket) }
     }

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use rl_core::codec::{decode, encode};
 use rl_core::{Bucket, Held, Outcome, Tokens, UnixMicros, Wait};
 use support::generate::{held, integer, limit, moment, tokens};
-use support::history::{Event, Kind, call, later};
+use support::history::{Event, Kind, agrees_with_the_model, call, later};
 use support::mixed::{mixed_anything, mixed_clock_steps};
-use support::model::{Answer, Model, State, Terms, whole};
+use support::model::{Model, State, Terms, whole};
 
 /// The tokens in the key at `event`, before it.
 fn there(event: &Event) -> num_rational::BigRational {
@@ -22,19 +22,7 @@ proptest! {
 
     #[test]
     fn decisions_and_states_agree_with_the_model(history in mixed_anything()) {
-        let mut model = Model::of(history.held.as_ref());
-        for event in history.events() {
-            let (terms, now_us, cost) = (Terms::from(&event.limit), event.now.get(), event.cost.get());
-            let expected = match event.kind {
-                Kind::Take => model.take(&terms, now_us, cost),
-                Kind::Peek => model.peek(&terms, now_us, cost),
-                Kind::Lease => model.lease(&terms, now_us, cost),
-                Kind::Reserve { max_wait } => model.reserve(&terms, now_us, cost, max_wait.get()),
-                Kind::Give => model.give(now_us, cost),
-            };
-            prop_assert_eq!(Answer::from(event.decision), expected, "{:?}", event);
-            prop_assert_eq!(event.after.as_ref().map(State::from), model.key.clone(), "{:?}", event);
-        }
+        agrees_with_the_model(&history)?;
     }
 
     #[test]

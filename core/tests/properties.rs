@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use rl_core::codec::{self, Record, RecordedExpiry};
 use rl_core::{Bucket, Held, MAX_INTEGER, Outcome, Tokens, UnixMicros, Wait};
 use support::generate::{anything, clock_steps, held, integer, moment, steady};
-use support::history::{Event, Kind, take};
-use support::model::{Answer, Model, State, Terms, fraction, whole};
+use support::history::{Event, Kind, agrees_with_the_model, take};
+use support::model::{Model, State, Terms, fraction, whole};
 
 /// Whether what was admitted between any two events is at most the capacity and what came in meanwhile.
 fn window_bound(events: &[Event]) -> Result<(), TestCaseError> {
@@ -32,17 +32,7 @@ proptest! {
 
     #[test]
     fn decisions_and_states_agree_with_the_model(history in anything()) {
-        let mut model = Model::of(history.held.as_ref());
-        for event in history.events() {
-            let (terms, now_us, cost) = (Terms::from(&event.limit), event.now.get(), event.cost.get());
-            let expected = match event.kind {
-                Kind::Take => model.take(&terms, now_us, cost),
-                Kind::Peek => model.peek(&terms, now_us, cost),
-                other => panic!("{other:?} is in `calls.rs`"),
-            };
-            prop_assert_eq!(Answer::from(event.decision), expected, "{:?}", event);
-            prop_assert_eq!(event.after.as_ref().map(State::from), model.key.clone(), "{:?}", event);
-        }
+        agrees_with_the_model(&history)?;
     }
 
     #[test]

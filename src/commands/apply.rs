@@ -27,11 +27,6 @@ impl Asked {
         let id = limits::spelled(capacity, rate)?;
         Ok(Self { id, limit: limits::limit(id) })
     }
-
-    /// The limit in force on a key.
-    pub fn in_force(stored: &StoredBucket) -> Self {
-        Self { id: stored.limit_id(), limit: stored.limit() }
-    }
 }
 
 /// Has `decide` look at what `key` holds at `now`, and writes what it wants changed, here and on the replicas.

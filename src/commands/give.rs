@@ -3,7 +3,7 @@
 use redis_module::raw;
 use rl_core::Tokens;
 
-use super::apply::{Asked, apply};
+use super::apply::{Asked, carry_out};
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
@@ -39,14 +39,13 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
     let Request { key, tokens } = Request::parse(arguments)?;
     let now = context.now();
     let mut key = Key::open_for_change(context, key);
-    let Some(asked) = key.bucket()?.map(|stored| Asked::in_force(stored)) else {
+    let Some((id, held)) = key.bucket()?.map(|stored| (stored.limit_id(), stored.held())) else {
         context.reply_null();
         return Ok(());
     };
-    let answer = apply(&mut key, &asked, now, |held| match held {
-        Some(held) => held.give(now, tokens),
-        None => asked.limit.take(None, now, Tokens::ZERO),
-    })?;
+    let asked = Asked { id, limit: held.limit };
+    let answer = held.give(now, tokens);
+    carry_out(&mut key, &asked, now, Some(&held), &answer)?;
     context.reply_decision(&answer.decision, asked.limit.capacity());
     Ok(())
 }

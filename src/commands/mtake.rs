@@ -40,6 +40,13 @@ struct Part<'a> {
     cost: Tokens,
 }
 
+impl<'a> Part<'a> {
+    fn new(name: KeyName<'a>, asked: Asked, cost: Tokens) -> Self {
+        limits::hold(asked.id);
+        Self { name, asked, cost }
+    }
+}
+
 impl Drop for Part<'_> {
     fn drop(&mut self) {
         limits::release(self.asked.id);
@@ -60,13 +67,7 @@ fn parse<'a>(mut arguments: Arguments<'a>) -> Result<Vec<Part<'a>>, Error> {
     let mut parts = Vec::new();
     for name in names {
         let (capacity, rate, cost) = (arguments.required()?, arguments.required()?, arguments.required()?);
-        let asked = Asked::parse(capacity, rate)?;
-        limits::hold(asked.id);
-        // In the list first: whatever happens next, the limit is let go of.
-        parts.push(Part { name, asked, cost: Tokens::ZERO });
-        if let Some(part) = parts.last_mut() {
-            part.cost = parse_cost(Some(cost))?;
-        }
+        parts.push(Part::new(name, Asked::parse(capacity, rate)?, parse_cost(Some(cost))?));
     }
     arguments.finish()?;
     Ok(parts)

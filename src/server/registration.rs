@@ -246,10 +246,7 @@ impl Command {
             sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
             sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
         };
-        let mut key_specs = match self.docs.keys {
-            Keys::None => vec![end_of_key_specs()],
-            Keys::First | Keys::Counted => vec![key_spec(self.docs), end_of_key_specs()],
-        };
+        let mut key_specs: Vec<_> = key_spec(self.docs).into_iter().chain([end_of_key_specs()]).collect();
         let mut blocks = Vec::new();
         let mut arguments = raw_arguments(self.docs.arguments, &mut blocks);
         let info = raw::RedisModuleCommandInfo {
@@ -308,9 +305,10 @@ fn no_argument() -> raw::RedisModuleCommandArg {
 }
 
 /// Where the keys are, and what happens to them: counted from the first argument.
-fn key_spec(docs: &Docs) -> raw::RedisModuleCommandKeySpec {
+fn key_spec(docs: &Docs) -> Option<raw::RedisModuleCommandKeySpec> {
     let (find_keys_type, fk) = match docs.keys {
-        Keys::First | Keys::None => (
+        Keys::None => return None,
+        Keys::First => (
             raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
             raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
                 range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
@@ -327,7 +325,7 @@ fn key_spec(docs: &Docs) -> raw::RedisModuleCommandKeySpec {
             },
         ),
     };
-    raw::RedisModuleCommandKeySpec {
+    Some(raw::RedisModuleCommandKeySpec {
         notes: ptr::null(),
         flags: u64::from(docs.key_flags),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
@@ -336,7 +334,7 @@ fn key_spec(docs: &Docs) -> raw::RedisModuleCommandKeySpec {
         },
         find_keys_type,
         fk,
-    }
+    })
 }
 
 fn end_of_key_specs() -> raw::RedisModuleCommandKeySpec {

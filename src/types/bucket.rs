@@ -214,8 +214,7 @@ fn load(io: *mut raw::RedisModuleIO) -> Result<StoredBucket, String> {
     // SAFETY: the buffer came from the server's allocator and is not used any more.
     unsafe { call!(RedisModule_Free(buffer.cast())) };
     let held = decoded.map_err(|error| format!("a bucket's state {error}"))?;
-    let id = limits::intern(&held.limit).map_err(|_| "too many different limits are in use".to_owned())?;
-    Ok(StoredBucket::new(held.bucket, id))
+    stored(&held).map_err(|_| "too many different limits are in use".to_owned())
 }
 
 fn log_load_error(io: *mut raw::RedisModuleIO, why: &str) {

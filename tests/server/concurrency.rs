@@ -1,26 +1,13 @@
 //! Many clients at one bucket, each on a connection and a thread of its own, let go at the same moment.
 
-use std::sync::Barrier;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use crate::support::{Client, Server};
+use crate::support::{self, Client, Server};
 
 /// How many of `clients` are allowed `line`, all asking at once.
 fn race(clients: &mut [Client], line: &str) -> i64 {
-    let barrier = Barrier::new(clients.len());
-    scope(|scope| {
-        let racers: Vec<_> = clients
-            .iter_mut()
-            .map(|client| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    client.reply(line).allowed
-                })
-            })
-            .collect();
-        racers.into_iter().map(|racer| racer.join().unwrap()).sum()
-    })
+    support::race(clients, line).into_iter().sum()
 }
 
 fn crowd(server: &Server, size: usize) -> Vec<Client> {

@@ -1,7 +1,6 @@
 //! `RL.LEASE`: as many tokens as are there, and not one more, however many ask.
 
-use std::sync::Barrier;
-use std::thread::{scope, sleep};
+use std::thread::sleep;
 use std::time::Duration;
 
 use redis::Value;
@@ -10,7 +9,7 @@ use crate::support::dump::Dump;
 use crate::support::replicas::{caught_up, primary, sent};
 use crate::support::specimens::info;
 use crate::support::stream::{Stream, names, records};
-use crate::support::{Client, Server, held, now_us};
+use crate::support::{Client, Server, held, now_us, race};
 
 const HOUR_MS: i64 = 3_600_000;
 const HOUR_US: u64 = 3_600_000_000;
@@ -83,22 +82,6 @@ fn a_denial_writes_nothing_and_is_counted() {
         assert_eq!((client.digest("key"), client.expiry("key"), sent(&primary)), (digest.clone(), expiry, offset));
     }
     assert_eq!(info(&mut client, "key", "denials"), "4");
-}
-
-fn race(clients: &mut [Client], line: &str) -> Vec<i64> {
-    let barrier = Barrier::new(clients.len());
-    scope(|scope| {
-        let racers: Vec<_> = clients
-            .iter_mut()
-            .map(|client| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    client.reply(line).allowed
-                })
-            })
-            .collect();
-        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
-    })
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! A history of calls on one key, and what happened at each.
 
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 use rl_core::{Answer, Decision, Held, Limit, MAX_INTEGER, Micros, Outcome, Tokens, UnixMicros, Wait};
+
+use super::model::{self, Model, State, Terms};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
@@ -179,4 +183,22 @@ impl History {
         }
         events
     }
+}
+
+/// Holds each decision of `history`, and what the key holds after it, against the model.
+pub fn agrees_with_the_model(history: &History) -> Result<(), TestCaseError> {
+    let mut model = Model::of(history.held.as_ref());
+    for event in history.events() {
+        let (terms, now_us, cost) = (Terms::from(&event.limit), event.now.get(), event.cost.get());
+        let expected = match event.kind {
+            Kind::Take => model.take(&terms, now_us, cost),
+            Kind::Peek => model.peek(&terms, now_us, cost),
+            Kind::Lease => model.lease(&terms, now_us, cost),
+            Kind::Reserve { max_wait } => model.reserve(&terms, now_us, cost, max_wait.get()),
+            Kind::Give => model.give(now_us, cost),
+        };
+        prop_assert_eq!(model::Answer::from(event.decision), expected, "{:?}", event);
+        prop_assert_eq!(event.after.as_ref().map(State::from), model.key.clone(), "{:?}", event);
+    }
+    Ok(())
 }

@@ -18,7 +18,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::sync::Barrier;
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
 use redis::{Connection, ConnectionLike, FromRedisValue, RedisError, ToRedisArgs, Value, cmd};
@@ -214,6 +215,24 @@ pub fn server_binary() -> PathBuf {
 pub fn module() -> PathBuf {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/release/librl.so");
     std::env::var_os("RL_MODULE").map_or(built, PathBuf::from)
+}
+
+/// What the first of the five integers is for each of `clients`, all asking `line` at the same moment, each on a thread of
+/// its own.
+pub fn race(clients: &mut [Client], line: &str) -> Vec<i64> {
+    let barrier = Barrier::new(clients.len());
+    scope(|scope| {
+        let racers: Vec<_> = clients
+            .iter_mut()
+            .map(|client| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    client.reply(line).allowed
+                })
+            })
+            .collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+    })
 }
 
 /// A port that was free a moment ago.
