@@ -1,5 +1,7 @@
 //! How durations are written: a number of seconds, or a number with a unit.
 
+use std::fmt;
+
 use crate::fraction::{Decimal, Fraction};
 use crate::quantity::{MAX_INTEGER, Micros, ParseError};
 
@@ -29,6 +31,23 @@ pub fn parse(text: &[u8]) -> Result<Micros, ParseError> {
     let micros = in_micros(number, unit_us)?;
     let whole = micros.numerator.checked_div(micros.denominator).ok_or(ParseError::Range)?;
     u64::try_from(whole).ok().and_then(Micros::new).ok_or(ParseError::Range)
+}
+
+/// Writes `micros` as they can be typed: in the largest unit in which they are a whole number, else in milliseconds with
+/// decimals.
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, micros: u64) -> fmt::Result {
+    let whole = UNITS.iter().find(|(_, unit_us)| micros.checked_rem(*unit_us) == Some(0));
+    match whole.and_then(|(unit, unit_us)| Some((unit, micros.checked_div(*unit_us)?))) {
+        Some((unit, count)) => write!(f, "{count}{unit}"),
+        None => write!(f, "{}.{:03}ms", micros / 1_000, micros % 1_000),
+    }
+}
+
+/// As it can be typed.
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.get())
+    }
 }
 
 /// Reads the period of a rate: a duration above 0, or a unit alone, which means one of it. Not rounded.
