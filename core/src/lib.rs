@@ -19,11 +19,13 @@
 //! | [`decision`] | what a decision says |
 //! | [`expiry`] | when a key may be forgotten |
 //! | [`codec`] | the bytes in which all of these are stored and replicated |
+//! | [`classes`] | decisions by class of key, in bounded memory |
 //! | [`offenders`] | the most denied keys, in bounded memory |
 #![forbid(unsafe_code)]
 
 pub mod bucket;
 pub mod call;
+pub mod classes;
 pub mod codec;
 pub mod counter;
 pub mod decision;

@@ -136,7 +136,13 @@ impl Log {
         self.charged.wrapping_sub(self.left) & SUM_MASK
     }
 
-    /// Where the charges lie, for whoever moves memory about.
+    /// Where the charges lie, for whoever measures memory.
+    #[must_use]
+    pub const fn storage(&self) -> &[u64] {
+        &self.ring
+    }
+
+    /// The same, for whoever moves memory about.
     pub const fn storage_mut(&mut self) -> &mut Box<[u64]> {
         &mut self.ring
     }

@@ -95,6 +95,9 @@ impl Tokens {
 pub struct Micros(u64);
 
 impl Micros {
+    /// The longest: [`MAX_INTEGER`] microseconds, 285 years.
+    pub const MAX: Self = Self(MAX_INTEGER);
+
     /// `count` microseconds; `None` above [`MAX_INTEGER`].
     #[must_use]
     pub const fn new(count: u64) -> Option<Self> {

@@ -42,7 +42,16 @@ impl WindowLimit {
         self.limit
     }
 
-    /// How long a window is, in microseconds: at most [`MAX_INTEGER`](crate::MAX_INTEGER).
+    /// How long a window is.
+    #[must_use]
+    pub const fn window(&self) -> Micros {
+        match Micros::new(self.window_us.get()) {
+            Some(window) => window,
+            None => Micros::MAX,
+        }
+    }
+
+    /// The same in microseconds: at most [`MAX_INTEGER`](crate::MAX_INTEGER).
     #[must_use]
     pub const fn window_us(&self) -> NonZeroU64 {
         self.window_us

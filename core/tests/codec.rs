@@ -118,7 +118,11 @@ fn every_error_has_its_cause() {
         assert_eq!(decode_record::<Held>(&[&[0], bytes].concat()), Err(error), "{cause}, in a record");
     }
     let whole = [1, 1, 0, 1, 1, 1, 10, 1, 1, 1, 2];
-    assert_eq!(decode_record::<Held>(&[&[3], &whole[..]].concat()), Err(DecodeError::NotCanonical), "an unknown expiry");
+    assert_eq!(
+        decode_record::<Held>(&[&[3], &whole[..]].concat()),
+        Err(DecodeError::NotCanonical),
+        "an unknown expiry"
+    );
     let late = [&[2, 7, 0, 0, 0, 0, 0, 0, 32], &whole[..]].concat();
     assert_eq!(decode_record::<Held>(&late), Err(DecodeError::Range), "an expiry of 2^53 ms");
     assert_eq!(decode::<Held>(&whole).map(|state| state.limit.capacity().get()), Ok(10), "the table's base");

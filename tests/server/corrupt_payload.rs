@@ -1,6 +1,7 @@
 //! Bytes that are not a state: whatever `RESTORE` and `RL.RESTORE` are given, it is refused or it is a state, and the
 //! server goes on.
 
+use rl_core::Held;
 use rl_core::codec::{Record, RecordedExpiry, decode, encode_record};
 
 use crate::support::dump::{Dump, assert_no_crash, damaged};
@@ -25,7 +26,7 @@ fn a_damaged_value_is_refused_or_a_state() {
         for (at, answer) in answers(&mut client, &pipeline).iter().enumerate() {
             let value = &values[at];
             let taken = accepted(answer, &["ERR Bad data format"]);
-            assert_eq!(taken, decode(value).is_ok(), "{value:02x?}");
+            assert_eq!(taken, decode::<Held>(value).is_ok(), "{value:02x?}");
             if taken {
                 assert_eq!(use_key(&mut client, &format!("damaged:{at}")), *value);
                 accepted_ones += 1;

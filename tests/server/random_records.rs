@@ -1,6 +1,6 @@
 //! `RL.RESTORE` with records that are valid, or were: each is refused, or is a state like any other.
 
-use rl_core::codec::{Record, RecordedExpiry, decode_record, encode_record};
+use rl_core::codec::{Record, RecordedExpiry, State, decode_record, encode_record};
 use rl_core::{Bucket, Held, Limit, Rate, Tokens, UnixMicros, UnixMillis};
 
 use crate::support::Server;
@@ -55,7 +55,7 @@ fn random_records_are_refused_or_states_that_survive_a_reload() {
     let mut states = 0;
     for (payload, answer) in payloads.iter().zip(answers(&mut client, &pipeline)) {
         let taken = accepted(&answer, &refusals);
-        assert_eq!(taken, decode_record(payload).is_ok(), "{payload:02x?}");
+        assert_eq!(taken, decode_record::<State>(payload).is_ok(), "{payload:02x?}");
         states += u32::from(taken);
     }
     assert!((1_000..9_000).contains(&states), "{states} of 10000 are states");
