@@ -51,6 +51,8 @@ impl Tally {
     }
 }
 
+/// Calls that gave something back to a key that was there.
+pub static REFUNDS: Counter = Counter::new();
 /// Limits that are known: those in use, and those not swept yet. Atomic: read by a forked child, too.
 pub static LIMITS: AtomicU64 = AtomicU64::new(0);
 
@@ -117,6 +119,7 @@ unsafe extern "C" fn info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: 
     report.number(c"allowed", total(|tally| &tally.allowed));
     report.number(c"denied", total(|tally| &tally.denied));
     report.number(c"errors", total(|tally| &tally.errors));
+    report.number(c"refunds", REFUNDS.get());
     report.number(c"buckets", Holds::Bucket.value_type().live());
     report.number(c"windows", Holds::Log.value_type().live());
     report.number(c"counters", Holds::Counter.value_type().live());

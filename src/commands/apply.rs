@@ -66,7 +66,8 @@ pub fn carry_out<T: Value>(key: &mut Key<'_>, now: UnixMicros, answer: &Answer<T
     Ok(())
 }
 
-fn write<T: Value>(key: &mut Key<'_>, now: UnixMicros, answer: &Answer<T::Change>) -> Result<(), Error> {
+/// The same without the count, for what is not a decision.
+pub fn write<T: Value>(key: &mut Key<'_>, now: UnixMicros, answer: &Answer<T::Change>) -> Result<(), Error> {
     let Some(stored) = key.value::<T>()? else {
         return answer.change.as_ref().map_or(Ok(()), |change| create::<T>(key, change));
     };

@@ -3,12 +3,13 @@
 use redis_module::raw;
 use rl_core::Tokens;
 
-use super::apply::carry_out;
+use super::apply::write;
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys};
+use crate::stats;
 use crate::types::Holds;
 use crate::types::bucket::StoredBucket;
 use crate::types::usage::{StoredCounter, StoredLog, StoredQuota};
@@ -58,7 +59,8 @@ fn give<'a, T: Value>(context: &'a Context<'a>, mut key: Key<'a>, tokens: Tokens
     let now = context.now();
     let Some(stored) = key.value::<T>()? else { return Err(Error::Internal) };
     let (answer, capacity) = (stored.give(now, tokens), stored.capacity());
-    carry_out::<T>(&mut key, now, &answer)?;
+    write::<T>(&mut key, now, &answer)?;
+    stats::REFUNDS.count();
     context.reply_decision(&answer.decision, capacity);
     Ok(())
 }
