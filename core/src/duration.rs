@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::fraction::{Decimal, Fraction};
-use crate::quantity::{MAX_INTEGER, Micros, ParseError};
+use crate::quantity::{MAX_INTEGER, Micros, ParseError, Tokens};
 
 pub(crate) const SECOND_US: u64 = 1_000_000;
 pub(crate) const DAY_US: u64 = 86_400 * SECOND_US;
@@ -28,6 +28,10 @@ const MAX_LEN: usize = 48;
 /// ```
 pub fn parse(text: &[u8]) -> Result<Micros, ParseError> {
     let (number, unit_us) = split_unit(text)?;
+    // Most durations are whole numbers, and commands bring one with every call.
+    if let Ok(count) = Tokens::parse(number) {
+        return count.get().checked_mul(unit_us).and_then(Micros::new).ok_or(ParseError::Range);
+    }
     let micros = in_micros(number, unit_us)?;
     let whole = micros.numerator.checked_div(micros.denominator).ok_or(ParseError::Range)?;
     u64::try_from(whole).ok().and_then(Micros::new).ok_or(ParseError::Range)

@@ -9,8 +9,9 @@
 //!
 //! **8 bytes a charge**, whatever its cost, and one for all charges of the same microsecond: 44 bits for the time, 20 for the sum
 //! of the costs up to it, both modulo. The time is enough for windows of up to [`Log::LONGEST_WINDOW`], the sum for limits of up
-//! to [`Log::LARGEST_LIMIT`]. They lie in a ring that grows by an eighth and is at most as long as the limit. As sums, costs are
-//! found by bisection: a denial costs O(log n) for n charges, whatever it asks for, and takes that come evenly O(1).
+//! to [`Log::LARGEST_LIMIT`]. They lie in a ring that grows in steps of at most a quarter, to at most as many places as the limit
+//! has tokens, and shrinks when three quarters of it are empty. As sums, costs are found by bisection: a denial costs O(log n)
+//! for n charges, whatever it asks for, and takes that come evenly O(1).
 //!
 //! The times are those of a clock of the log's own that moves by what passes between changes. A wall clock that is set back
 //! stops it, and the charges leave after the window as ever: nothing extra is admitted, nobody is locked out for longer than that.
@@ -32,8 +33,8 @@ const TICK_MASK: u64 = u64::MAX >> SUM_BITS;
 
 /// A ring of fewer places is not made smaller.
 const SMALL: usize = 16;
-/// What a ring grows by at least.
-const LEAST_GROWTH: usize = 2;
+/// A ring has one of this many sizes between one power of two and the next, as the allocator of most servers has.
+const SIZES: usize = 4;
 
 /// What was charged, and when.
 #[derive(Clone)]
@@ -221,7 +222,8 @@ impl Log {
 fn grown(len: usize, limit: Tokens) -> usize {
     let needed = len.saturating_add(1);
     let most = usize::try_from(limit.get()).unwrap_or(usize::MAX).max(needed);
-    len.saturating_add((len / 8).max(LEAST_GROWTH)).clamp(needed, most)
+    let step = (needed.next_power_of_two() / 2 / SIZES).max(1);
+    needed.next_multiple_of(step).min(most)
 }
 
 /// The first place in `from..to` that is not `past`, else `to`.
