@@ -18,7 +18,8 @@
 //!
 //! A longer window counts what is remembered: what has left the window that was in force until now does not come back.
 //! Tokens that are given back are taken from the oldest charges, which would be the first to leave. If it was another call
-//! that did not happen, that is too little rather than too much: what counts is never less than what did happen.
+//! that did not happen, that is too little rather than too much: what counts is never less than what did happen. (But for a
+//! call that has left already nothing should be given back: it does not count any more.)
 
 use std::fmt;
 
