@@ -20,6 +20,7 @@ mod corrupt_file;
 mod corrupt_payload;
 mod crash;
 mod dump_restore_copy;
+mod every_type;
 mod expiry;
 mod give;
 mod info;

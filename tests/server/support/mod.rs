@@ -6,6 +6,7 @@
 pub mod cluster;
 pub mod dump;
 pub mod hostile;
+pub mod kinds;
 pub mod quiet;
 pub mod random;
 pub mod replicas;
