@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod dump;
+pub mod foreign;
 pub mod hostile;
 pub mod kinds;
 pub mod quiet;
@@ -34,7 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running server.
 pub struct Server {
     folder: TempDir,
-    /// What the module is loaded with.
+    /// The module, if it is loaded on the command line, and with what.
+    module: Option<PathBuf>,
     arguments: Vec<String>,
     options: Vec<String>,
     process: Child,
@@ -53,13 +55,18 @@ impl Server {
 
     /// A server with the module, loaded with `arguments`, and `options`.
     pub fn loaded_with(arguments: &[&str], options: &[&str]) -> Self {
-        Self::launched(tempfile::tempdir().unwrap(), arguments, options)
+        Self::launched(tempfile::tempdir().unwrap(), Some(module()), arguments, options)
     }
 
-    fn launched(folder: TempDir, arguments: &[&str], options: &[&str]) -> Self {
+    /// A server without the module. `options` may load one, or name a configuration file in the first place.
+    pub fn bare(options: &[&str]) -> Self {
+        Self::launched(tempfile::tempdir().unwrap(), None, &[], options)
+    }
+
+    fn launched(folder: TempDir, module: Option<PathBuf>, arguments: &[&str], options: &[&str]) -> Self {
         let [arguments, options] = [arguments, options].map(owned);
-        let process = launch(folder.path(), &options, Some(&module()), &arguments);
-        let server = Self { folder, arguments, options, process };
+        let process = launch(folder.path(), &options, module.as_deref(), &arguments);
+        let server = Self { folder, module, arguments, options, process };
         server.wait_until_ready();
         server
     }
@@ -70,7 +77,7 @@ impl Server {
         for (name, content) in files {
             fs::write(folder.path().join(name), content).unwrap();
         }
-        Self::launched(folder, &[], options)
+        Self::launched(folder, Some(module()), &[], options)
     }
 
     /// A replica of this server that has caught up with it.
@@ -124,7 +131,7 @@ impl Server {
 
     fn relaunch(&mut self) {
         let _ = fs::remove_file(self.socket());
-        self.process = launch(self.folder.path(), &self.options, Some(&module()), &self.arguments);
+        self.process = launch(self.folder.path(), &self.options, self.module.as_deref(), &self.arguments);
         self.wait_until_ready();
     }
 
@@ -217,6 +224,9 @@ fn owned(words: &[&str]) -> Vec<String> {
 
 fn launch(folder: &Path, options: &[String], module: Option<&Path>, arguments: &[String]) -> Child {
     let mut command = Command::new(server_binary());
+    let file_first = options.iter().take(1).filter(|option| option.ends_with(".conf")).count();
+    let (file, options) = options.split_at(file_first);
+    command.args(file);
     command.args(["--port", "0", "--save", "", "--enable-debug-command", "yes", "--unixsocket"]);
     command.arg(folder.join("socket")).arg("--dir").arg(folder).arg("--logfile").arg(folder.join("log"));
     // A record that a replica or the AOF cannot carry out stops the server instead of being passed over.
