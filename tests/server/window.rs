@@ -5,7 +5,7 @@ use redis::Value;
 use crate::support::kinds::Sight;
 use crate::support::replicas::{caught_up, primary, sent};
 use crate::support::specimens::info;
-use crate::support::{Client, Server, now_us};
+use crate::support::{Client, Server, eventually, now_us};
 
 const LIMIT: &str = "ERR limit must be an integer from 0 to 9007199254740991 tokens";
 const COST: &str = "ERR cost must be an integer from 0 to 9007199254740991 tokens";
@@ -137,6 +137,12 @@ fn a_busy_short_window_is_the_same_on_a_replica_and_after_a_restart() {
     caught_up(&primary, &replica);
     assert_eq!(Sight::of_all(&mut replica.connect(), &keys), before);
     let _: String = replica.connect().line("REPLICAOF NO ONE");
+    // A replica begins its file anew with what it is sent first; before that is done a crash takes it along.
+    eventually("the replica's file is written", || {
+        ["aof_rewrite_in_progress", "aof_rewrite_scheduled"]
+            .iter()
+            .all(|field| replica.info("persistence", field).as_deref() == Some("0"))
+    });
     replica.crash_and_restart();
     let restarted = Sight::of_all(&mut replica.connect(), &keys);
     assert!(restarted == before, "{restarted:?}\n{before:?}");
