@@ -12,13 +12,15 @@ benchmark=$(command -v redis-benchmark || command -v valkey-benchmark)
 work=$(mktemp -d)
 trap 'kill "$(jobs -p)" 2>/dev/null || true; rm -rf "$work"' EXIT
 
+arguments=()
+
 # All instructions of a server that answers $1 requests of the command that follows. Its clockwork is slowed down (hz 1), as
 # what the server does of its own accord takes longer the longer the run.
 instructions() { # REQUESTS COMMAND...
   local requests=$1 out=$work/callgrind.out
   shift
   valgrind --tool=callgrind --callgrind-out-file="$out" "$server" --port 0 --unixsocket "$work/socket" --dir "$work" \
-    --save '' --hz 1 --dynamic-hz no --loadmodule "$module" >"$work/log" 2>&1 &
+    --save '' --hz 1 --dynamic-hz no --loadmodule "$module" "${arguments[@]}" >"$work/log" 2>&1 &
   local pid=$!
   for _ in {1..300}; do
     "$cli" -s "$work/socket" PING >/dev/null 2>&1 && break
@@ -53,6 +55,14 @@ row 'RL.TAKE, allowed' RL.TAKE k 1000 1000000
 allowed=$count
 row 'RL.TAKE with cost, allowed' RL.TAKE k 1000 1000000 1
 row 'RL.TAKE, denied' RL.TAKE k 1 1/d
+row 'RL.WINDOW, allowed' RL.WINDOW k 100000 1h
+row 'RL.WINDOW, denied' RL.WINDOW k 1 1h
+row 'RL.COUNTER, allowed' RL.COUNTER k 100000 1h
+row 'RL.QUOTA, allowed' RL.QUOTA k 100000 1d
+arguments=(key-classes 100)
+row 'RL.TAKE, key classes on' RL.TAKE login:ip:k 1000 1000000
+arguments=()
+row 'RL.TAKE, the same key, off' RL.TAKE login:ip:k 1000 1000000
 
 if ((allowed * 100 > yardstick * 115)); then
   echo "an allowed RL.TAKE costs more than 1.15 times a SET EX" >&2

@@ -27,6 +27,24 @@ pub enum Error {
     Syntax,
     /// Not a time to wait.
     MaxWait,
+    /// Not a limit of so much in a window.
+    Limit,
+    /// Not a window.
+    Window,
+    /// Not a period of the calendar.
+    Period,
+    /// More charges than are to be remembered one by one.
+    LimitForLog,
+    /// A longer window than charges can be remembered for one by one.
+    WindowForLog,
+    /// Not redis-cell's maximum burst.
+    MaxBurst,
+    /// Not redis-cell's count per period.
+    CountPerPeriod,
+    /// Not redis-cell's period.
+    PeriodSeconds,
+    /// Not redis-cell's quantity.
+    Quantity,
     /// Not the number of keys that are there, with a limit for each.
     KeyCount,
     /// A key is named twice.
@@ -55,6 +73,23 @@ impl Error {
             Self::MaxWait => {
                 c"ERR max_wait must be a number of seconds, or a number with a unit (ms, s, m, h, d), up to 9007199254740991 microseconds"
             }
+            Self::Limit => c"ERR limit must be an integer from 0 to 9007199254740991 tokens",
+            Self::Window => {
+                c"ERR window must be a number of seconds, or a number with a unit (ms, s, m, h, d), from 1 to 9007199254740991 microseconds"
+            }
+            Self::Period => {
+                c"ERR period must be a number of seconds, a number with a unit (ms, s, m, h, d), day, week, month or year, and may be followed by an offset from UTC (+hh:mm, -hh:mm)"
+            }
+            Self::LimitForLog => {
+                c"ERR limit must be at most rl.window-limit tokens, as an exact window remembers each charge: use RL.COUNTER, which remembers two sums"
+            }
+            Self::WindowForLog => {
+                c"ERR window must be at most 17592186044415 microseconds (203 days) to be exact: use RL.COUNTER for a longer one"
+            }
+            Self::MaxBurst => c"ERR max_burst must be an integer from 0 to 9007199254740990 tokens",
+            Self::CountPerPeriod => c"ERR count must be an integer from 1 to 9007199254740991 tokens",
+            Self::PeriodSeconds => c"ERR period must be an integer from 1 to 9007199254 seconds",
+            Self::Quantity => c"ERR quantity must be an integer from 0 to 9007199254740991 tokens",
             Self::KeyCount => {
                 c"ERR numkeys must be the number of keys, at least 1, followed by as many keys and a capacity, rate and cost for each"
             }

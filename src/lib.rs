@@ -8,11 +8,12 @@
 //! | `server/` | the adapter: all that the module asks of the server |
 //! | `error.rs` | every error text |
 //! | `config.rs` | what can be configured |
-//! | `stats.rs`, `offenders.rs` | counters and the `INFO` section; the most denied keys |
+//! | `stats.rs`, `classes.rs`, `offenders.rs` | counters and the `INFO` section, by class of key; the most denied keys |
 //! | `rl-core` (`core/`) | the arithmetic, the argument grammar and the stored form |
 //!
 //! A new command is a file in `commands/` and a row in [`COMMANDS`].
 
+mod classes;
 mod commands;
 mod config;
 mod error;
@@ -26,7 +27,7 @@ use std::ffi::c_int;
 use redis_module::alloc::RedisAlloc;
 use redis_module::raw;
 
-use commands::{give, info, lease, mtake, peek, reserve, restore, take, top};
+use commands::{counter, give, info, lease, mtake, peek, quota, reserve, restore, take, throttle, top, window};
 use server::registration::{Command, command};
 
 /// Memory of the module counts towards the server's `used_memory` and `maxmemory`.
@@ -34,18 +35,22 @@ use server::registration::{Command, command};
 static ALLOCATOR: RedisAlloc = RedisAlloc;
 
 /// File, name, flags, ACL categories.
-static COMMANDS: [Command; 9] = [
+static COMMANDS: [Command; 13] = [
     command!(take, c"RL.TAKE", c"write fast", c"write fast"),
     command!(peek, c"RL.PEEK", c"readonly fast", c"read fast"),
     command!(give, c"RL.GIVE", c"write fast", c"write fast"),
     command!(lease, c"RL.LEASE", c"write fast", c"write fast"),
     command!(reserve, c"RL.RESERVE", c"write fast", c"write fast"),
     command!(mtake, c"RL.MTAKE", c"write getkeys-api", c"write"),
+    command!(window, c"RL.WINDOW", c"write fast", c"write fast"),
+    command!(counter, c"RL.COUNTER", c"write fast", c"write fast"),
+    command!(quota, c"RL.QUOTA", c"write fast", c"write fast"),
     command!(info, c"RL.INFO", c"readonly fast", c"read fast"),
     // Key names are personal data: not among what a client may read.
     command!(top, c"RL.TOP", c"readonly", c"admin dangerous"),
     // Not `deny-oom`: a replica that refused a record for want of memory would hold another state than its primary.
     command!(restore, c"RL.RESTORE", c"write", c"write admin dangerous"),
+    command!(throttle, c"CL.THROTTLE", c"write fast", c"write fast").if_configured(),
 ];
 
 /// What the server calls when it loads the module.
@@ -55,9 +60,9 @@ static COMMANDS: [Command; 9] = [
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedisModule_OnLoad(
     ctx: *mut raw::RedisModuleCtx,
-    _argv: *mut *mut raw::RedisModuleString,
+    argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
 ) -> c_int {
     // SAFETY: the server keeps its promises to this function, which are those that `load` asks for.
-    unsafe { server::load::load(ctx, argc, &COMMANDS) }
+    unsafe { server::load::load(ctx, argv, argc, &COMMANDS) }
 }

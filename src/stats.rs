@@ -1,12 +1,16 @@
 //! Counters, and the sections of `INFO` that show them.
 
-use std::ffi::{CStr, c_int, c_ulonglong};
+use std::ffi::{CStr, CString, c_int, c_ulonglong};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis_module::raw;
+use rl_core::classes::Outcomes;
 
-use crate::COMMANDS;
 use crate::server::api::call;
+use crate::server::registration::Command;
+use crate::types::Holds;
+use crate::{COMMANDS, classes, config};
 
 /// A counter that only grows, under the server's lock: read and written without the cost of an atomic increment.
 pub struct Counter(AtomicU64);
@@ -28,6 +32,8 @@ impl Counter {
 
 /// What has come of a command's calls.
 pub struct Tally {
+    /// The keyspace event of a change by the command.
+    pub event: &'static CStr,
     /// All of them, errors included.
     pub calls: Counter,
     /// Those that were allowed.
@@ -39,15 +45,15 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
-    pub const fn new() -> Self {
-        Self { calls: Counter::new(), allowed: Counter::new(), denied: Counter::new(), errors: Counter::new() }
+    /// Nothing yet, of the command whose changes are that event.
+    pub const fn new(event: &'static CStr) -> Self {
+        Self { event, calls: Counter::new(), allowed: Counter::new(), denied: Counter::new(), errors: Counter::new() }
     }
 }
 
-/// Buckets that are there. Atomic: they are freed on background threads, too.
-pub static BUCKETS: AtomicU64 = AtomicU64::new(0);
-/// Limits that are known: those in use, and those not swept yet.
+/// Calls that gave something back to a key that was there.
+pub static REFUNDS: Counter = Counter::new();
+/// Limits that are known: those in use, and those not swept yet. Atomic: read by a forked child, too.
 pub static LIMITS: AtomicU64 = AtomicU64::new(0);
 
 /// Registers the sections with the server.
@@ -56,27 +62,76 @@ pub fn register(ctx: *mut raw::RedisModuleCtx) {
     unsafe { call!(RedisModule_RegisterInfoFunc(ctx, Some(info))) };
 }
 
+/// The server, while it collects what `INFO` tells.
+struct Report(*mut raw::RedisModuleInfoCtx);
+
+impl Report {
+    /// Begins a section; without a name it is that of the module.
+    fn section(&self, name: Option<&CStr>) {
+        // SAFETY: the server's context, here and below, and names and texts that it copies.
+        unsafe { call!(RedisModule_InfoAddSection(self.0, name.map_or(ptr::null(), CStr::as_ptr))) };
+    }
+
+    fn number(&self, name: &CStr, value: u64) {
+        // SAFETY: as above.
+        unsafe { call!(RedisModule_InfoAddFieldULongLong(self.0, name.as_ptr(), value as c_ulonglong)) };
+    }
+
+    fn text(&self, name: &CStr, value: &CStr) {
+        // SAFETY: as above.
+        unsafe { call!(RedisModule_InfoAddFieldCString(self.0, name.as_ptr(), value.as_ptr())) };
+    }
+
+    /// A field of several, those that `fill` adds.
+    fn several(&self, name: &CStr, fill: impl FnOnce()) {
+        // SAFETY: as above.
+        unsafe { call!(RedisModule_InfoBeginDictField(self.0, name.as_ptr())) };
+        fill();
+        // SAFETY: as above.
+        unsafe { call!(RedisModule_InfoEndDictField(self.0)) };
+    }
+
+    fn tally(&self, command: &Command) {
+        self.several(command.label, || {
+            self.number(c"calls", command.tally.calls.get());
+            self.number(c"allowed", command.tally.allowed.get());
+            self.number(c"denied", command.tally.denied.get());
+            self.number(c"errors", command.tally.errors.get());
+        });
+    }
+
+    fn class(&self, name: &CStr, class: Option<&CStr>, outcomes: Outcomes) {
+        self.several(name, || {
+            if let Some(class) = class {
+                self.text(c"class", class);
+            }
+            self.number(c"allowed", outcomes.allowed);
+            self.number(c"denied", outcomes.denied);
+        });
+    }
+}
+
 unsafe extern "C" fn info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
-    let add = |name: &CStr, value: u64| {
-        // SAFETY: the server's context, and a name that it copies.
-        unsafe { call!(RedisModule_InfoAddFieldULongLong(ctx, name.as_ptr(), value as c_ulonglong)) };
-    };
-    let total = |of: fn(&Tally) -> &Counter| COMMANDS.iter().map(|command| of(command.tally).get()).sum::<u64>();
-    // SAFETY: as above. Without a name, the section is that of the module: `INFO rl`.
-    unsafe { call!(RedisModule_InfoAddSection(ctx, std::ptr::null())) };
-    add(c"allowed", total(|tally| &tally.allowed));
-    add(c"denied", total(|tally| &tally.denied));
-    add(c"errors", total(|tally| &tally.errors));
-    add(c"buckets", BUCKETS.load(Ordering::Relaxed));
-    add(c"limits", LIMITS.load(Ordering::Relaxed));
-    for command in &COMMANDS {
-        // SAFETY: as above.
-        unsafe { call!(RedisModule_InfoBeginDictField(ctx, command.label.as_ptr())) };
-        add(c"calls", command.tally.calls.get());
-        add(c"allowed", command.tally.allowed.get());
-        add(c"denied", command.tally.denied.get());
-        add(c"errors", command.tally.errors.get());
-        // SAFETY: as above.
-        unsafe { call!(RedisModule_InfoEndDictField(ctx)) };
+    let report = Report(ctx);
+    let commands = || COMMANDS.iter().filter(|command| !command.is_optional || config::cl_throttle());
+    let total = |of: fn(&Tally) -> &Counter| commands().map(|command| of(command.tally).get()).sum::<u64>();
+    report.section(None);
+    report.number(c"allowed", total(|tally| &tally.allowed));
+    report.number(c"denied", total(|tally| &tally.denied));
+    report.number(c"errors", total(|tally| &tally.errors));
+    report.number(c"refunds", REFUNDS.get());
+    report.number(c"buckets", Holds::Bucket.value_type().live());
+    report.number(c"windows", Holds::Log.value_type().live());
+    report.number(c"counters", Holds::Counter.value_type().live());
+    report.number(c"quotas", Holds::Quota.value_type().live());
+    report.number(c"limits", LIMITS.load(Ordering::Relaxed));
+    commands().for_each(|command| report.tally(command));
+    if let Some((classes, other)) = classes::all() {
+        report.section(Some(c"classes"));
+        for (number, (class, outcomes)) in classes.into_iter().enumerate() {
+            let name = CString::new(format!("class{number}")).unwrap_or_default();
+            report.class(&name, Some(&CString::new(class).unwrap_or_default()), outcomes);
+        }
+        report.class(c"other", None, other);
     }
 }

@@ -56,7 +56,7 @@ fn bytes(criterion: &mut Criterion) {
     let held = half_full();
     let encoded = encode(&held);
     criterion.bench_function("encode", |bencher| bencher.iter(|| encode(black_box(&held))));
-    criterion.bench_function("decode", |bencher| bencher.iter(|| decode(black_box(encoded.as_bytes()))));
+    criterion.bench_function("decode", |bencher| bencher.iter(|| decode::<Held>(black_box(encoded.as_bytes()))));
 }
 
 fn expiries(criterion: &mut Criterion) {

@@ -10,13 +10,13 @@ use crate::limit::Limit;
 use crate::quantity::{Micros, Tokens, UnixMicros};
 use crate::wide::product;
 
-/// What to tell the caller, and what to write.
+/// What to tell the caller, and what to write: `C` is what the key is to hold, or how it is to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct Answer<C = Bucket> {
     /// What the caller is told.
     pub decision: Decision,
-    /// What the key is to hold; `None` writes nothing.
-    pub change: Option<Bucket>,
+    /// What to write; `None` writes nothing.
+    pub change: Option<C>,
 }
 
 /// A bucket as a call finds it.

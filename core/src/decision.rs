@@ -2,8 +2,8 @@
 
 use crate::quantity::Tokens;
 
-/// A time to wait. Exact: the integer microsecond at which what is waited for first holds, rounded up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A time to wait. Exact: the integer microsecond at which what is waited for first holds, rounded up. Never is the longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wait {
     /// This many microseconds; 0 when there is nothing to wait for.
     Micros(u128),

@@ -1,7 +1,9 @@
 //! How durations are written: a number of seconds, or a number with a unit.
 
+use std::fmt;
+
 use crate::fraction::{Decimal, Fraction};
-use crate::quantity::{MAX_INTEGER, Micros, ParseError};
+use crate::quantity::{MAX_INTEGER, Micros, ParseError, Tokens};
 
 pub(crate) const SECOND_US: u64 = 1_000_000;
 pub(crate) const DAY_US: u64 = 86_400 * SECOND_US;
@@ -26,9 +28,30 @@ const MAX_LEN: usize = 48;
 /// ```
 pub fn parse(text: &[u8]) -> Result<Micros, ParseError> {
     let (number, unit_us) = split_unit(text)?;
+    // Most durations are whole numbers, and commands bring one with every call.
+    if let Ok(count) = Tokens::parse(number) {
+        return count.get().checked_mul(unit_us).and_then(Micros::new).ok_or(ParseError::Range);
+    }
     let micros = in_micros(number, unit_us)?;
     let whole = micros.numerator.checked_div(micros.denominator).ok_or(ParseError::Range)?;
     u64::try_from(whole).ok().and_then(Micros::new).ok_or(ParseError::Range)
+}
+
+/// Writes `micros` as they can be typed: in the largest unit in which they are a whole number, else in milliseconds with
+/// decimals.
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, micros: u64) -> fmt::Result {
+    let whole = UNITS.iter().find(|(_, unit_us)| micros.checked_rem(*unit_us) == Some(0));
+    match whole.and_then(|(unit, unit_us)| Some((unit, micros.checked_div(*unit_us)?))) {
+        Some((unit, count)) => write!(f, "{count}{unit}"),
+        None => write!(f, "{}.{:03}ms", micros / 1_000, micros % 1_000),
+    }
+}
+
+/// As it can be typed.
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.get())
+    }
 }
 
 /// Reads the period of a rate: a duration above 0, or a unit alone, which means one of it. Not rounded.

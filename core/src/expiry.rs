@@ -10,6 +10,14 @@ use crate::wide::quotient_up;
 
 const MILLISECOND_US: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
 
+/// The margin on every key's expiry, beside an eighth of the time in which it fills.
+const MARGIN_MS: u128 = 1_000;
+
+/// How much longer than needed a key may live that fills in `fill_us`, in milliseconds: a second and an eighth of that.
+pub(crate) fn slack_ms(fill_us: u128) -> u64 {
+    u64::try_from(MARGIN_MS.saturating_add(fill_us / 8_000)).unwrap_or(u64::MAX)
+}
+
 /// What the expiry of a key that holds a bucket must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
@@ -35,12 +43,18 @@ impl Expiry {
             return Self::unfillable(before);
         }
         let Wait::Micros(reset_us) = bucket.reset_after(limit) else { return Self::Theirs };
-        // Rounded up: a key that goes a fraction of a millisecond early has just lost what its last take charged.
         let full_us = u128::from(bucket.last_change.get()).saturating_add(reset_us);
+        Self::within(full_us, limit.expiry_slack_ms())
+    }
+
+    /// The expiry of a key that may go at `full_us`, in microseconds since the Unix epoch, and by `slack_ms` later.
+    #[must_use]
+    pub(crate) fn within(full_us: u128, slack_ms: u64) -> Self {
+        // Rounded up: a key that goes a fraction of a millisecond early has just lost what its last take charged.
         let full_ms = quotient_up(full_us, MILLISECOND_US);
         Self::Within {
             earliest: UnixMillis::saturating(full_ms),
-            latest: UnixMillis::saturating(full_ms.saturating_add(u128::from(limit.expiry_slack_ms()))),
+            latest: UnixMillis::saturating(full_ms.saturating_add(slack_ms.into())),
         }
     }
 

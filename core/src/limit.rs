@@ -1,12 +1,10 @@
 //! A limit: how much a bucket holds and how fast it fills, with what a decision needs worked out once.
 
 use crate::decision::Wait;
+use crate::expiry::slack_ms;
 use crate::quantity::{MAX_INTEGER, Tokens};
 use crate::rate::Rate;
 use crate::wide::product;
-
-/// The margin on every key's expiry, beside an eighth of the refill time.
-const EXPIRY_MARGIN_MS: u128 = 1_000;
 
 /// Capacity and rate of a token bucket.
 ///
@@ -30,8 +28,7 @@ impl Limit {
             Wait::Micros(us) => us,
             Wait::Never => 0,
         };
-        let slack = EXPIRY_MARGIN_MS.saturating_add(refill_us / 8_000);
-        Self { capacity, rate, full, expiry_slack_ms: u64::try_from(slack).unwrap_or(u64::MAX) }
+        Self { capacity, rate, full, expiry_slack_ms: slack_ms(refill_us) }
     }
 
     /// The most the bucket holds: the real maximum of a burst.

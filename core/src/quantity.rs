@@ -50,6 +50,19 @@ impl Tokens {
         self.0
     }
 
+    /// As many and `more`, held at [`MAX_INTEGER`].
+    pub(crate) const fn plus(self, more: Self) -> Self {
+        match Self::new(self.0.saturating_add(more.0)) {
+            Some(sum) => sum,
+            None => Self(MAX_INTEGER),
+        }
+    }
+
+    /// As many without `less`, held at 0.
+    pub(crate) const fn minus(self, less: Self) -> Self {
+        Self(self.0.saturating_sub(less.0))
+    }
+
     /// Reads decimal digits, as the server reads an integer: no sign, no blank, no leading zero.
     ///
     /// Errors: [`ParseError::Syntax`] for anything but such digits, [`ParseError::Range`] above [`MAX_INTEGER`].
@@ -82,6 +95,9 @@ impl Tokens {
 pub struct Micros(u64);
 
 impl Micros {
+    /// The longest: [`MAX_INTEGER`] microseconds, 285 years.
+    pub const MAX: Self = Self(MAX_INTEGER);
+
     /// `count` microseconds; `None` above [`MAX_INTEGER`].
     #[must_use]
     pub const fn new(count: u64) -> Option<Self> {

@@ -54,11 +54,11 @@ proptest! {
     fn no_truncation_decodes(record in record()) {
         let bytes = record_bytes(&record);
         for len in 0..bytes.len() {
-            prop_assert_eq!(decode_record(&bytes[..len]), Err(DecodeError::Truncated), "the first {}", len);
+            prop_assert_eq!(decode_record::<Held>(&bytes[..len]), Err(DecodeError::Truncated), "the first {}", len);
         }
         let bytes = state_bytes(&record.state);
         for len in 0..bytes.len() {
-            prop_assert_eq!(decode(&bytes[..len]), Err(DecodeError::Truncated), "the first {}", len);
+            prop_assert_eq!(decode::<Held>(&bytes[..len]), Err(DecodeError::Truncated), "the first {}", len);
         }
     }
 
@@ -67,8 +67,8 @@ proptest! {
         let [mut one, mut other] = [record_bytes(&record), state_bytes(&record.state)];
         one.push(extra);
         other.push(extra);
-        prop_assert_eq!(decode_record(&one), Err(DecodeError::NotCanonical));
-        prop_assert_eq!(decode(&other), Err(DecodeError::NotCanonical));
+        prop_assert_eq!(decode_record::<Held>(&one), Err(DecodeError::NotCanonical));
+        prop_assert_eq!(decode::<Held>(&other), Err(DecodeError::NotCanonical));
     }
 
     #[test]
@@ -114,14 +114,18 @@ fn every_error_has_its_cause() {
         ("a clock of 2^64", &[1, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 10, 1, 1, 1, 2], DecodeError::Range),
     ];
     for (cause, bytes, error) in table {
-        assert_eq!(decode(bytes), Err(error), "{cause}");
-        assert_eq!(decode_record(&[&[0], bytes].concat()), Err(error), "{cause}, in a record");
+        assert_eq!(decode::<Held>(bytes), Err(error), "{cause}");
+        assert_eq!(decode_record::<Held>(&[&[0], bytes].concat()), Err(error), "{cause}, in a record");
     }
     let whole = [1, 1, 0, 1, 1, 1, 10, 1, 1, 1, 2];
-    assert_eq!(decode_record(&[&[3], &whole[..]].concat()), Err(DecodeError::NotCanonical), "an unknown expiry");
+    assert_eq!(
+        decode_record::<Held>(&[&[3], &whole[..]].concat()),
+        Err(DecodeError::NotCanonical),
+        "an unknown expiry"
+    );
     let late = [&[2, 7, 0, 0, 0, 0, 0, 0, 32], &whole[..]].concat();
-    assert_eq!(decode_record(&late), Err(DecodeError::Range), "an expiry of 2^53 ms");
-    assert_eq!(decode(&whole).map(|state| state.limit.capacity().get()), Ok(10), "the table's base");
+    assert_eq!(decode_record::<Held>(&late), Err(DecodeError::Range), "an expiry of 2^53 ms");
+    assert_eq!(decode::<Held>(&whole).map(|state| state.limit.capacity().get()), Ok(10), "the table's base");
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn a_level_is_held_from_the_deepest_debt_to_the_full_bucket() {
     let table = [(30, true), (31, false), (0, true), (-1, true), (deepest, true), (deepest - 1, false)];
     for (level, within) in [(i128::MAX, false), (i128::MIN, false)].into_iter().chain(table) {
         let expected = if within { Ok(at(level)) } else { Err(DecodeError::Range) };
-        assert_eq!(decode(&state_bytes(&at(level))), expected, "{level}");
+        assert_eq!(decode::<Held>(&state_bytes(&at(level))), expected, "{level}");
     }
 }
 
@@ -197,7 +201,7 @@ fn version_1_is_written_and_read_as_it_was_released() {
         match kind {
             "state" => {
                 assert_eq!(hex(&state_bytes(&words_of.state())), golden, "{words}");
-                assert_eq!(decode(&bytes(golden)), Ok(words_of.state()), "{words}");
+                assert_eq!(decode::<Held>(&bytes(golden)), Ok(words_of.state()), "{words}");
             }
             "record" => {
                 assert_eq!(hex(&record_bytes(&words_of.record())), golden, "{words}");

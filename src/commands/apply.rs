@@ -1,124 +1,123 @@
-//! Carrying out what was decided about a bucket: value, expiry, replication, notice to those who watch the key.
+//! Carrying out what was decided about a key: value, expiry, replication, notice to those who watch the key.
 
 use std::ffi::c_void;
 use std::ptr;
 
-use rl_core::codec::{Record, RecordedExpiry, encode_record};
+use rl_core::codec::RecordedExpiry;
 use rl_core::expiry::Expiry;
-use rl_core::{Answer, Bucket, Held, Limit, UnixMicros};
+use rl_core::{Answer, Decision, Tokens, UnixMicros};
 
+use crate::classes;
 use crate::error::Error;
 use crate::offenders;
+use crate::server::arguments::KeyName;
+use crate::server::context::Context;
 use crate::server::key::Key;
-use crate::types::bucket::StoredBucket;
 use crate::types::expiries;
-use crate::types::limits::{self, LimitId};
+use crate::types::usage::{Kept, StoredUsage};
+use crate::types::value::Value;
 
-/// The limit that a command asks for: its number, and what it says.
-#[derive(Clone, Copy)]
-pub struct Asked {
-    pub id: LimitId,
-    pub limit: Limit,
+/// Takes `cost` from a limit of so much in a window, and replies.
+pub fn take_usage<'a, U: Kept>(
+    context: &'a Context<'a>,
+    name: KeyName<'a>,
+    asked: &U::Limit,
+    cost: Tokens,
+) -> Result<(), Error> {
+    let now = context.now();
+    let mut key = Key::open_for_change(context, name);
+    let decide = |stored: Option<&StoredUsage<U>>| U::take(stored.map(StoredUsage::usage), asked, now, cost);
+    let decision = apply(&mut key, now, decide)?;
+    context.reply_decision(&decision, U::capacity(asked));
+    Ok(())
 }
 
-impl Asked {
-    /// The limit that `capacity` and `rate` spell.
-    pub fn parse(capacity: &[u8], rate: &[u8]) -> Result<Self, Error> {
-        let id = limits::spelled(capacity, rate)?;
-        Ok(Self { id, limit: limits::limit(id) })
-    }
-}
-
-/// Has `decide` look at what `key` holds at `now`, and writes what it wants changed, here and on the replicas.
+/// Has `decide` look at what `key` holds, and writes what it wants changed at `now`, here and on the replicas.
 ///
 /// Errors: [`Error::WrongType`]; [`Error::OutOfMemory`] for a key that would have to be created when memory is used up.
-/// A key that exists is changed in place, which takes no memory, so its limit goes on being enforced.
-pub fn apply(
+/// A key that exists goes on being limited: it is changed in place, and what a log takes for one more charge is bounded by
+/// its limit.
+pub fn apply<T: Value>(
     key: &mut Key<'_>,
-    asked: &Asked,
     now: UnixMicros,
-    decide: impl FnOnce(Option<&Held>) -> Answer,
-) -> Result<Answer, Error> {
-    let held = held_under(key, asked)?;
-    let answer = decide(held.as_ref());
-    if held.is_none() && answer.change.is_some() && key.context().is_out_of_memory() {
+    decide: impl FnOnce(Option<&T>) -> Answer<T::Change>,
+) -> Result<Decision, Error> {
+    let stored = key.value::<T>()?;
+    let is_missing = stored.is_none();
+    let answer = decide(stored.map(|stored| &*stored));
+    if is_missing && answer.change.is_some() && key.context().is_out_of_memory() {
         return Err(Error::OutOfMemory);
     }
-    carry_out(key, asked, now, held.as_ref(), &answer)?;
-    Ok(answer)
+    carry_out::<T>(key, now, &answer)?;
+    Ok(answer.decision)
 }
 
-/// What `key` holds.
-pub fn held_under(key: &mut Key<'_>, asked: &Asked) -> Result<Option<Held>, Error> {
-    Ok(key.bucket()?.map(|stored| {
-        // The usual case, told by the number: the limit need not be looked up again.
-        let limit = if stored.limit_id() == asked.id { asked.limit } else { stored.limit() };
-        Held { bucket: stored.bucket(), limit }
-    }))
-}
-
-/// Writes what `answer` wants changed in `key`, which holds `held`.
-pub fn carry_out(
-    key: &mut Key<'_>,
-    asked: &Asked,
-    now: UnixMicros,
-    held: Option<&Held>,
-    answer: &Answer,
-) -> Result<(), Error> {
-    key.context().count(&answer.decision);
-    if !answer.decision.is_allowed() {
+/// Writes what `answer` wants changed in `key`.
+pub fn carry_out<T: Value>(key: &mut Key<'_>, now: UnixMicros, answer: &Answer<T::Change>) -> Result<(), Error> {
+    let is_allowed = answer.decision.is_allowed();
+    key.context().count(is_allowed);
+    classes::count(|| key.name().bytes(), is_allowed);
+    write::<T>(key, now, answer)?;
+    if !is_allowed {
         offenders::note(key.name().bytes(), now);
-    }
-    let Some(held) = held else {
-        return answer.change.map_or(Ok(()), |bucket| create(key, asked, bucket));
-    };
-    let Some(stored) = key.bucket()? else { return Err(Error::Internal) };
-    if !answer.decision.is_allowed() {
-        stored.count_denial(now);
-    }
-    match answer.change {
-        None => {}
-        // A full bucket says no more than a missing key.
-        Some(bucket) if bucket.level == asked.limit.full() => key.delete(),
-        Some(bucket) => {
-            stored.set(bucket, asked.id);
-            let value: *const c_void = ptr::from_ref(stored).cast();
-            let needed = Expiry::of(bucket, &asked.limit, Some(&held.limit));
-            let recorded = match expiries::recall(value, held.bucket.last_change, now) {
-                // As remembered, but perhaps no longer so: replicas keep what they have, as this node does.
-                Some(remembered) if needed.accepts(remembered) => {
-                    expiries::note(value, bucket.last_change, remembered);
-                    RecordedExpiry::Unstated
-                }
-                _ => expire(key, value, bucket, needed),
-            };
-            announce(key, bucket, asked.limit, recorded);
-        }
+        // At the end: whoever is told may look at the key.
+        key.context().notify_denied(key.name());
     }
     Ok(())
 }
 
-fn create(key: &mut Key<'_>, asked: &Asked, bucket: Bucket) -> Result<(), Error> {
-    let value = key.create(StoredBucket::new(bucket, asked.id))?.cast();
-    let recorded = expire(key, value, bucket, Expiry::of(bucket, &asked.limit, None));
-    announce(key, bucket, asked.limit, recorded);
+/// The same without the count, for what is not a decision.
+pub fn write<T: Value>(key: &mut Key<'_>, now: UnixMicros, answer: &Answer<T::Change>) -> Result<(), Error> {
+    let Some(stored) = key.value::<T>()? else {
+        return answer.change.as_ref().map_or(Ok(()), |change| create::<T>(key, change));
+    };
+    if !answer.decision.is_allowed() {
+        stored.denials_mut().note(now);
+    }
+    let Some(change) = &answer.change else { return Ok(()) };
+    let value: *const c_void = ptr::from_ref(stored).cast();
+    let before = stored.last_change();
+    let Some(needed) = stored.change(change) else {
+        key.delete();
+        return Ok(());
+    };
+    let changed = stored.last_change();
+    let recorded = match expiries::recall(value, before, now) {
+        // As remembered, but perhaps no longer so: replicas keep what they have, as this node does.
+        Some(remembered) if needed.accepts(remembered) => {
+            expiries::note(value, changed, remembered);
+            RecordedExpiry::Unstated
+        }
+        _ => expire(key, value, changed, needed),
+    };
+    announce::<T>(key, change, recorded);
+    Ok(())
+}
+
+fn create<T: Value>(key: &mut Key<'_>, change: &T::Change) -> Result<(), Error> {
+    let value = T::begin(change);
+    let (changed, needed) = (value.last_change(), value.first_expiry());
+    let place = key.create(value)?.cast();
+    let recorded = expire(key, place, changed, needed);
+    announce::<T>(key, change, recorded);
     Ok(())
 }
 
 /// Sees to it that the key of `value` expires as `needed`; says when it does.
-fn expire(key: &mut Key<'_>, value: *const c_void, bucket: Bucket, needed: Expiry) -> RecordedExpiry {
+fn expire(key: &mut Key<'_>, value: *const c_void, changed: UnixMicros, needed: Expiry) -> RecordedExpiry {
     let current = key.expiry();
     let expiry = needed.applied_to(current);
     if expiry != current {
         key.set_expiry(expiry);
     }
-    expiries::note(value, bucket.last_change, expiry);
+    expiries::note(value, changed, expiry);
     expiry.map_or(RecordedExpiry::None, RecordedExpiry::At)
 }
 
-/// Tells replicas and the AOF what `key` holds now, and those who watch it that it has changed.
-fn announce(key: &Key<'_>, bucket: Bucket, limit: Limit, expiry: RecordedExpiry) {
-    let record = Record { expiry, state: Held { bucket, limit } };
-    key.context().replicate_state(key.name(), encode_record(&record).as_bytes());
-    key.context().signal_modified(key.name());
+/// Tells replicas and the AOF what has changed in `key`, and those who watch it that it has.
+fn announce<T: Value>(key: &Key<'_>, change: &T::Change, expiry: RecordedExpiry) {
+    let (context, name) = (key.context(), key.name());
+    context.replicate_state(name, T::record(change, expiry).as_bytes());
+    context.signal_modified(name);
+    context.notify_changed(name);
 }

@@ -3,15 +3,20 @@
 use redis_module::raw;
 use rl_core::Tokens;
 
-use super::apply::{Asked, carry_out};
+use super::apply::write;
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys};
+use crate::stats;
+use crate::types::Holds;
+use crate::types::bucket::StoredBucket;
+use crate::types::usage::{StoredCounter, StoredLog, StoredQuota};
+use crate::types::value::Value;
 
 pub static DOCS: Docs = Docs {
-    summary: c"Gives tokens back to a bucket, at most to what is full.",
+    summary: c"Gives tokens back to a key of any type, at most to what is full.",
     complexity: c"O(1)",
     since: c"0.1.0",
     arity: 3,
@@ -34,18 +39,28 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Runs the command. A key that is not there is a full bucket already: there is nothing to give to, and no limit to tell.
+/// Runs the command. A key that is not there is full already: there is nothing to give to, and no limit to tell.
 pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(), Error> {
     let Request { key, tokens } = Request::parse(arguments)?;
+    let key = Key::open_for_change(context, key);
+    match key.holds()? {
+        None => {
+            context.reply_null();
+            Ok(())
+        }
+        Some(Holds::Bucket) => give::<StoredBucket>(context, key, tokens),
+        Some(Holds::Log) => give::<StoredLog>(context, key, tokens),
+        Some(Holds::Counter) => give::<StoredCounter>(context, key, tokens),
+        Some(Holds::Quota) => give::<StoredQuota>(context, key, tokens),
+    }
+}
+
+fn give<'a, T: Value>(context: &'a Context<'a>, mut key: Key<'a>, tokens: Tokens) -> Result<(), Error> {
     let now = context.now();
-    let mut key = Key::open_for_change(context, key);
-    let Some((id, held)) = key.bucket()?.map(|stored| (stored.limit_id(), stored.held())) else {
-        context.reply_null();
-        return Ok(());
-    };
-    let asked = Asked { id, limit: held.limit };
-    let answer = held.give(now, tokens);
-    carry_out(&mut key, &asked, now, Some(&held), &answer)?;
-    context.reply_decision(&answer.decision, asked.limit.capacity());
+    let Some(stored) = key.value::<T>()? else { return Err(Error::Internal) };
+    let (answer, capacity) = (stored.give(now, tokens), stored.capacity());
+    write::<T>(&mut key, now, &answer)?;
+    stats::REFUNDS.count();
+    context.reply_decision(&answer.decision, capacity);
     Ok(())
 }

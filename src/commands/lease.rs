@@ -4,12 +4,13 @@
 use redis_module::raw;
 use rl_core::Tokens;
 
-use super::apply::{Asked, apply};
+use super::apply::apply;
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys};
+use crate::types::limits::Asked;
 
 pub static DOCS: Docs = Docs {
     summary: c"Takes as many tokens from a bucket as are there, up to a number.",
@@ -42,7 +43,7 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
     let Request { key, asked, tokens } = Request::parse(arguments)?;
     let now = context.now();
     let mut key = Key::open_for_change(context, key);
-    let answer = apply(&mut key, &asked, now, |held| asked.limit.lease(held, now, tokens))?;
-    context.reply_decision(&answer.decision, asked.limit.capacity());
+    let decision = apply(&mut key, now, |stored| asked.decide(stored, |held| asked.limit().lease(held, now, tokens)))?;
+    context.reply_decision(&decision, asked.limit().capacity());
     Ok(())
 }

@@ -4,13 +4,14 @@
 use redis_module::raw;
 use rl_core::{Micros, Tokens, duration};
 
-use super::apply::{Asked, apply};
+use super::apply::apply;
 use super::take::parse_cost;
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys, Kind};
+use crate::types::limits::Asked;
 
 pub static DOCS: Docs = Docs {
     summary:
@@ -53,7 +54,8 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
     let Request { key, asked, cost, max_wait } = Request::parse(arguments)?;
     let now = context.now();
     let mut key = Key::open_for_change(context, key);
-    let answer = apply(&mut key, &asked, now, |held| asked.limit.reserve(held, now, cost, max_wait))?;
-    context.reply_decision(&answer.decision, asked.limit.capacity());
+    let decision =
+        apply(&mut key, now, |stored| asked.decide(stored, |held| asked.limit().reserve(held, now, cost, max_wait)))?;
+    context.reply_decision(&decision, asked.limit().capacity());
     Ok(())
 }

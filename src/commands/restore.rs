@@ -2,14 +2,17 @@
 //! led to it, so that neither reads a clock. Internal: nothing checks whether the state is one that a take could leave.
 
 use redis_module::raw;
-use rl_core::codec::{Record, RecordedExpiry, decode_record};
+use rl_core::codec::{Record, RecordedExpiry, State, decode_record};
+use rl_core::log::Step;
 
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys, Kind};
-use crate::types::bucket;
+use crate::types::bucket::StoredBucket;
+use crate::types::usage::{StoredCounter, StoredLog, StoredQuota};
+use crate::types::value::Value;
 
 pub static DOCS: Docs = Docs {
     summary: c"Internal: sets the state of a key, for replication and the append-only file.",
@@ -23,7 +26,7 @@ pub static DOCS: Docs = Docs {
 
 struct Request<'a> {
     key: KeyName<'a>,
-    record: Record,
+    record: Record<State>,
 }
 
 impl<'a> Request<'a> {
@@ -37,22 +40,43 @@ impl<'a> Request<'a> {
 
 /// Runs the command.
 pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(), Error> {
-    let request = Request::parse(arguments)?;
-    let mut key = Key::open_for_change(context, request.key);
-    let restored = bucket::stored(&request.record.state)?;
-    match key.bucket()? {
-        Some(stored) => stored.set(request.record.state.bucket, restored.limit_id()),
-        None => {
-            key.create(restored)?;
-        }
+    let Request { key: name, record: Record { expiry, state } } = Request::parse(arguments)?;
+    let mut key = Key::open_for_change(context, name);
+    match state {
+        State::Bucket(held) => put(&mut key, StoredBucket::of(&held)?)?,
+        State::Log(log) => put(&mut key, StoredLog::new(log))?,
+        State::Step(step) => follow(&mut key, &step)?,
+        State::Counter(counter) => put(&mut key, StoredCounter::new(counter))?,
+        State::Quota(quota) => put(&mut key, StoredQuota::new(quota))?,
     }
-    match request.record.expiry {
+    match expiry {
         RecordedExpiry::Unstated => {}
         RecordedExpiry::None => key.set_expiry(None),
         RecordedExpiry::At(at) => key.set_expiry(Some(at)),
     }
     context.replicate_verbatim();
-    context.signal_modified(request.key);
+    context.signal_modified(name);
+    context.notify_changed(name);
     context.reply_ok();
+    Ok(())
+}
+
+fn put<T: Value>(key: &mut Key<'_>, value: T) -> Result<(), Error> {
+    match key.value::<T>()? {
+        Some(stored) => stored.replace(value),
+        None => {
+            key.create(value)?;
+        }
+    }
+    Ok(())
+}
+
+fn follow(key: &mut Key<'_>, step: &Step) -> Result<(), Error> {
+    match key.value::<StoredLog>()? {
+        Some(stored) => stored.follow(step),
+        None => {
+            key.create(StoredLog::begin(step))?;
+        }
+    }
     Ok(())
 }

@@ -3,12 +3,13 @@
 use redis_module::raw;
 use rl_core::Tokens;
 
-use super::apply::{Asked, apply};
+use super::apply::apply;
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys};
+use crate::types::limits::Asked;
 
 pub static DOCS: Docs = Docs {
     summary: c"Takes tokens from a bucket if they are there, and tells where the client stands.",
@@ -46,7 +47,7 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
     let Request { key, asked, cost } = Request::parse(arguments)?;
     let now = context.now();
     let mut key = Key::open_for_change(context, key);
-    let answer = apply(&mut key, &asked, now, |held| asked.limit.take(held, now, cost))?;
-    context.reply_decision(&answer.decision, asked.limit.capacity());
+    let decision = apply(&mut key, now, |stored| asked.decide(stored, |held| asked.limit().take(held, now, cost)))?;
+    context.reply_decision(&decision, asked.limit().capacity());
     Ok(())
 }

@@ -32,6 +32,7 @@ mandatory! {
     RedisModule_CloseKey
     RedisModule_CreateCommand
     RedisModule_CreateDataType
+    RedisModule_CreateString
     RedisModule_DefragAlloc
     RedisModule_DeleteKey
     RedisModule_DigestAddStringBuffer
@@ -39,9 +40,12 @@ mandatory! {
     RedisModule_EmitAOF
     RedisModule_Free
     RedisModule_FreeCallReply
+    RedisModule_FreeString
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetContextFlags
+    RedisModule_GetNotifyKeyspaceEvents
+    RedisModule_InfoAddFieldCString
     RedisModule_InfoAddFieldULongLong
     RedisModule_InfoAddSection
     RedisModule_InfoBeginDictField
@@ -57,9 +61,12 @@ mandatory! {
     RedisModule_ModuleTypeGetType
     RedisModule_ModuleTypeGetValue
     RedisModule_ModuleTypeSetValue
+    RedisModule_NotifyKeyspaceEvent
     RedisModule_OpenKey
+    RedisModule_RegisterBoolConfig
     RedisModule_RegisterInfoFunc
     RedisModule_RegisterNumericConfig
+    RedisModule_RegisterStringConfig
     RedisModule_Replicate
     RedisModule_ReplicateVerbatim
     RedisModule_ReplyWithArray
@@ -69,6 +76,7 @@ mandatory! {
     RedisModule_ReplyWithNull
     RedisModule_ReplyWithSimpleString
     RedisModule_ReplyWithStringBuffer
+    RedisModule_RetainString
     RedisModule_SaveStringBuffer
     RedisModule_SetAbsExpire
     RedisModule_SetCommandInfo

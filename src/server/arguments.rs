@@ -52,6 +52,16 @@ impl<'a> Arguments<'a> {
         Self { rest: all.get(1..).unwrap_or_default().iter() }
     }
 
+    /// The arguments with which the module is loaded.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new), but that `argv` may be null if there are none.
+    pub unsafe fn of_load(argv: *mut *mut raw::RedisModuleString, argc: usize) -> Self {
+        // SAFETY: the caller's promise.
+        let all = if argc == 0 { &[] } else { unsafe { slice::from_raw_parts(argv, argc) } };
+        Self { rest: all.iter() }
+    }
+
     /// How many are left.
     pub fn len(&self) -> usize {
         self.rest.len()

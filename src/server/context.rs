@@ -126,9 +126,9 @@ impl Context<'_> {
     }
 
     /// Begins a map of `len` pairs; an array of twice as many for a client that speaks RESP2.
-    pub fn reply_map(&self, len: c_long) {
+    pub fn reply_map(&self, len: usize) {
         // SAFETY: as in `reply_integer`.
-        unsafe { call!(RedisModule_ReplyWithMap(self.raw, len)) };
+        unsafe { call!(RedisModule_ReplyWithMap(self.raw, c_long::try_from(len).unwrap_or(c_long::MAX))) };
     }
 
     /// Replies with a string.
@@ -162,8 +162,40 @@ impl Context<'_> {
     }
 
     /// Counts a decision, as the running command's.
-    pub fn count(&self, decision: &Decision) {
-        if decision.is_allowed() { self.tally.allowed.count() } else { self.tally.denied.count() }
+    pub fn count(&self, is_allowed: bool) {
+        if is_allowed { self.tally.allowed.count() } else { self.tally.denied.count() }
+    }
+
+    /// Tells whoever listens for keyspace events that the running command has changed `key`.
+    pub fn notify_changed(&self, key: KeyName) {
+        self.notify(raw::REDISMODULE_NOTIFY_MODULE, self.tally.event, key);
+    }
+
+    /// Tells them that a call on `key` was denied.
+    pub fn notify_denied(&self, key: KeyName) {
+        self.notify(raw::REDISMODULE_NOTIFY_MODULE, c"rl.denied", key);
+    }
+
+    /// Tells them that `key` was deleted.
+    pub fn notify_deleted(&self, key: KeyName) {
+        self.notify(raw::REDISMODULE_NOTIFY_GENERIC, c"del", key);
+    }
+
+    /// Asks for the setting first (`notify-keyspace-events`): the server looks at it last, after a detour through three
+    /// functions that every take would pay for. A module that subscribes to events gets ours if they are switched on.
+    fn notify(&self, class: c_int, event: &CStr, key: KeyName) {
+        // SAFETY: the function takes nothing.
+        let wanted = unsafe { call!(RedisModule_GetNotifyKeyspaceEvents()) };
+        if wanted & class == 0 {
+            return;
+        }
+        // SAFETY: `raw` and the name are those of the running command; the server copies the event's name.
+        unsafe { call!(RedisModule_NotifyKeyspaceEvent(self.raw, class, event.as_ptr(), key.raw)) };
+    }
+
+    /// Replies with a wait in milliseconds.
+    pub fn reply_wait(&self, wait: Wait) {
+        self.reply_integer(millis(wait));
     }
 
     /// Replies with the five integers of a decision: allowed, remaining, retry_after_ms, reset_after_ms, limit.

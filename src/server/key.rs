@@ -1,6 +1,6 @@
 //! A key while a command works on it.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 use redis_module::raw;
@@ -10,15 +10,16 @@ use super::api::call;
 use super::arguments::KeyName;
 use super::context::Context;
 use crate::error::Error;
-use crate::types::bucket::{self, StoredBucket};
+use crate::types::Holds;
+use crate::types::value::{self, Type, Value};
 
 /// A key that is open; closed when dropped.
 pub struct Key<'a> {
     raw: *mut raw::RedisModuleKey,
     name: KeyName<'a>,
     context: &'a Context<'a>,
-    /// The bucket in it, once it was looked for and found.
-    found: Option<NonNull<StoredBucket>>,
+    /// The value in it and its type, once it was looked for and found.
+    found: Option<(NonNull<c_void>, &'static Type)>,
 }
 
 impl<'a> Key<'a> {
@@ -39,39 +40,55 @@ impl<'a> Key<'a> {
         Self { raw, name, context, found: None }
     }
 
-    /// The bucket in the key, if there is a key.
+    /// The value in the key, if there is a key.
     ///
     /// Errors: [`Error::WrongType`] if the key holds anything else.
-    pub fn bucket(&mut self) -> Result<Option<&mut StoredBucket>, Error> {
-        // SAFETY: the key is open, or null, which has no type and counts as empty. A value of our type was made by
-        // `StoredBucket::into_raw` and lives until the key is deleted, which nobody does while `self` is borrowed.
+    pub fn value<T: Value>(&mut self) -> Result<Option<&mut T>, Error> {
+        let wanted = T::value_type();
+        // SAFETY: the key is open, or null, which has no type and counts as empty. A value of this type was made by
+        // `value::into_raw` and lives until the key is deleted, which nobody does while `self` is borrowed.
         unsafe {
-            if self.found.is_none() && call!(RedisModule_ModuleTypeGetType(self.raw)) == bucket::raw_type() {
-                self.found = NonNull::new(call!(RedisModule_ModuleTypeGetValue(self.raw)).cast());
+            if self.found.is_none() && call!(RedisModule_ModuleTypeGetType(self.raw)) == wanted.raw() {
+                let value = NonNull::new(call!(RedisModule_ModuleTypeGetValue(self.raw)));
+                self.found = value.map(|value| (value, wanted));
             }
-            if let Some(mut found) = self.found {
-                return Ok(Some(found.as_mut()));
-            }
-            match call!(RedisModule_KeyType(self.raw)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-                true => Ok(None),
-                false => Err(Error::WrongType),
+            match self.found {
+                Some((found, its_type)) if std::ptr::eq(its_type, wanted) => Ok(Some(found.cast().as_mut())),
+                Some(_) => Err(Error::WrongType),
+                None if self.is_empty() => Ok(None),
+                None => Err(Error::WrongType),
             }
         }
     }
 
-    /// Puts a bucket into the key, in place of whatever was there, and says where it lies.
+    /// Which of our types the key holds, if there is a key.
+    ///
+    /// Errors: [`Error::WrongType`] if it holds none of them.
+    pub fn holds(&self) -> Result<Option<Holds>, Error> {
+        // SAFETY: as in `value`.
+        let its_type = unsafe { call!(RedisModule_ModuleTypeGetType(self.raw)) };
+        let known = Holds::ALL.into_iter().find(|holds| holds.value_type().raw() == its_type && !its_type.is_null());
+        if known.is_some() || self.is_empty() { Ok(known) } else { Err(Error::WrongType) }
+    }
+
+    fn is_empty(&self) -> bool {
+        // SAFETY: as in `value`.
+        unsafe { call!(RedisModule_KeyType(self.raw)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int }
+    }
+
+    /// Puts a value into the key, in place of whatever was there, and says where it lies.
     ///
     /// Errors: [`Error::Internal`] if the server refuses, which it does only for a key that is not open for change.
-    pub fn create(&mut self, stored: StoredBucket) -> Result<*const StoredBucket, Error> {
-        let value = stored.into_raw();
+    pub fn create<T: Value>(&mut self, value: T) -> Result<*const T, Error> {
+        let value = value::into_raw(value);
         self.found = None;
         // SAFETY: the key is open for change; the server owns the value from here on and gives it back to `free`.
-        let done = unsafe { call!(RedisModule_ModuleTypeSetValue(self.raw, bucket::raw_type(), value.cast())) };
+        let done = unsafe { call!(RedisModule_ModuleTypeSetValue(self.raw, T::value_type().raw(), value.cast())) };
         if done == raw::REDISMODULE_OK as c_int {
             return Ok(value);
         }
         // SAFETY: the server did not take the value.
-        drop(unsafe { StoredBucket::from_raw(value) });
+        unsafe { value::drop_raw(value) };
         Err(Error::Internal)
     }
 
@@ -82,6 +99,7 @@ impl<'a> Key<'a> {
         unsafe { call!(RedisModule_DeleteKey(self.raw)) };
         self.context.replicate_deletion(self.name);
         self.context.signal_modified(self.name);
+        self.context.notify_deleted(self.name);
     }
 
     /// When the key expires, if it does.

@@ -5,9 +5,9 @@ use std::ffi::{CStr, CString, c_int};
 use redis_module::raw;
 
 use super::api::{call, first_missing};
-use super::registration::Command;
-use crate::types::bucket;
-use crate::{config, stats};
+use super::arguments::Arguments;
+use super::registration::{Command, add_category};
+use crate::{config, stats, types};
 
 const NAME: &CStr = c"rl";
 /// 0.1.0 as the server wants it: one number.
@@ -15,11 +15,16 @@ const VERSION: c_int = 100;
 /// Valkey 9's "can take part in atomic slot migration", which the crate's header does not have.
 const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
 
-/// Registers the module, its data type and its commands. What fails is logged, and the module not loaded.
+/// Registers the module, its data types, its options and its commands. What fails is logged, and the module not loaded.
 ///
 /// # Safety
 /// Called by `RedisModule_OnLoad` with what the server passed to it.
-pub unsafe fn load(ctx: *mut raw::RedisModuleCtx, argc: c_int, commands: &[Command]) -> c_int {
+pub unsafe fn load(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+    commands: &[Command],
+) -> c_int {
     // SAFETY: `ctx` is the server's; this must come first, for it looks up the functions of the server, those included
     // by which this library allocates.
     let known =
@@ -27,7 +32,9 @@ pub unsafe fn load(ctx: *mut raw::RedisModuleCtx, argc: c_int, commands: &[Comma
     if known != raw::REDISMODULE_OK as c_int {
         return raw::REDISMODULE_ERR as c_int;
     }
-    match register(ctx, argc, commands) {
+    // SAFETY: the server's strings, valid while it loads the module.
+    let arguments = move || unsafe { Arguments::of_load(argv, usize::try_from(argc).unwrap_or(0)) };
+    match register(ctx, arguments, commands) {
         Ok(()) => raw::REDISMODULE_OK as c_int,
         Err(why) => {
             log_warning(ctx, &why);
@@ -36,18 +43,28 @@ pub unsafe fn load(ctx: *mut raw::RedisModuleCtx, argc: c_int, commands: &[Comma
     }
 }
 
-fn register(ctx: *mut raw::RedisModuleCtx, argc: c_int, commands: &[Command]) -> Result<(), String> {
+fn register<'a>(
+    ctx: *mut raw::RedisModuleCtx,
+    arguments: impl FnOnce() -> Arguments<'a>,
+    commands: &[Command],
+) -> Result<(), String> {
     if let Some(missing) = first_missing() {
         return Err(format!("librl needs Redis 7.0, Valkey 7.2 or newer: this server has no {missing}"));
     }
-    if argc != 0 {
-        return Err("librl takes no arguments".to_owned());
-    }
     set_options(ctx);
-    bucket::register(ctx).ok_or("librl could not register its data type: the name rl-bucket is taken")?;
-    commands.iter().try_for_each(|command| command.register(ctx))?;
+    types::register(ctx)?;
+    config::read(arguments())?;
+    config::register(ctx)?;
+    let category = add_category(ctx);
+    let (optional, needed): (Vec<_>, Vec<_>) = commands.iter().partition(|command| command.is_optional);
+    needed.iter().try_for_each(|command| command.register(ctx, category))?;
+    if config::cl_throttle() {
+        // Another module's, most likely. Whoever loads both has a server that starts.
+        let refused = optional.iter().filter_map(|command| command.register(ctx, category).err());
+        refused.for_each(|why| log_warning(ctx, &format!("{why}; it is left out")));
+    }
     stats::register(ctx);
-    config::register(ctx)
+    Ok(())
 }
 
 fn set_options(ctx: *mut raw::RedisModuleCtx) {

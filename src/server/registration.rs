@@ -1,6 +1,6 @@
 //! Commands: how one is entered, and what the server is told of it.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -31,6 +31,8 @@ pub struct Command {
     pub acl: &'static CStr,
     /// Where the server enters it.
     pub entry: Entry,
+    /// Whether it is there only if the configuration says so.
+    pub is_optional: bool,
     /// What `COMMAND DOCS` tells.
     pub docs: &'static Docs,
     /// What has come of its calls.
@@ -99,6 +101,10 @@ impl Argument {
     pub const KEY: Self = Self::required(c"key", Kind::Key);
     /// The most that a bucket holds.
     pub const CAPACITY: Self = Self::required(c"capacity", Kind::Integer);
+    /// The most that is admitted in a window.
+    pub const LIMIT: Self = Self::required(c"limit", Kind::Integer);
+    /// How long a window is.
+    pub const WINDOW: Self = Self::required(c"window", Kind::String);
     /// How fast it fills.
     pub const RATE: Self = Self::required(c"rate", Kind::String);
     /// A number of tokens.
@@ -130,7 +136,8 @@ impl Argument {
 /// A row of the table of commands: the function by which the server enters `$module::run`, and all else that it is told.
 macro_rules! command {
     ($module:ident, $name:literal, $flags:literal, $acl:literal) => {{
-        static TALLY: $crate::stats::Tally = $crate::stats::Tally::new();
+        static TALLY: $crate::stats::Tally =
+            $crate::stats::Tally::new($crate::server::registration::named(concat!("rl.", stringify!($module), "\0")));
         unsafe extern "C" fn entry(
             ctx: *mut redis_module::raw::RedisModuleCtx,
             argv: *mut *mut redis_module::raw::RedisModuleString,
@@ -141,10 +148,8 @@ macro_rules! command {
         }
         $crate::server::registration::Command {
             name: $name,
-            label: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($module), "\0").as_bytes()) {
-                Ok(label) => label,
-                Err(_) => $name,
-            },
+            label: $crate::server::registration::named(concat!(stringify!($module), "\0")),
+            is_optional: false,
             flags: $flags,
             acl: $acl,
             entry,
@@ -154,6 +159,14 @@ macro_rules! command {
     }};
 }
 pub(crate) use command;
+
+/// A name that ends with a zero, as the server wants it.
+pub const fn named(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => c"",
+    }
+}
 
 /// Runs a command. Whatever happens, the client gets one reply and the server goes on.
 ///
@@ -210,11 +223,25 @@ unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisMod
     true
 }
 
+/// A category of our own, on the servers that let a module have one (Redis 7.4 and newer, Valkey 8).
+///
+/// Returns its name, or nothing.
+pub fn add_category(ctx: *mut raw::RedisModuleCtx) -> &'static str {
+    // SAFETY: optional functions are written only while the server initialises the module. `ctx` is that of the load.
+    let added = unsafe { raw::RedisModule_AddACLCategory.map(|add| add(ctx, c"rl".as_ptr())) };
+    if added == Some(raw::REDISMODULE_OK as c_int) { " rl" } else { "" }
+}
+
 impl Command {
-    /// Registers the command with all that is known of it.
+    /// The same, there only if the configuration says so.
+    pub const fn if_configured(self) -> Self {
+        Self { is_optional: true, ..self }
+    }
+
+    /// Registers the command with all that is known of it, in `category` besides its own categories.
     ///
     /// Errors: what the server refused, in words.
-    pub fn register(&self, ctx: *mut raw::RedisModuleCtx) -> Result<(), String> {
+    pub fn register(&self, ctx: *mut raw::RedisModuleCtx, category: &str) -> Result<(), String> {
         let done = |status: c_int, what: &str| {
             (status == raw::REDISMODULE_OK as c_int)
                 .then_some(())
@@ -235,8 +262,9 @@ impl Command {
         done(self.describe(command), "the server does not accept its description")?;
         // SAFETY: optional functions are written only while the server initialises the module.
         let Some(set_categories) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else { return Ok(()) };
+        let categories = CString::new([self.acl.to_bytes(), category.as_bytes()].concat()).unwrap_or_default();
         // SAFETY: the command is the server's own, and the module is being loaded, as the function asks.
-        done(unsafe { set_categories(command, self.acl.as_ptr()) }, "the server does not know its ACL categories")
+        done(unsafe { set_categories(command, categories.as_ptr()) }, "the server does not know its ACL categories")
     }
 
     fn describe(&self, command: *mut raw::RedisModuleCommand) -> c_int {

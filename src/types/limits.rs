@@ -66,6 +66,40 @@ impl LimitId {
     }
 }
 
+/// The limit that a command asks for. It stands until the next one is looked up, and for as long as something has [`hold`] of it.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    id: LimitId,
+}
+
+impl Asked {
+    /// The limit that `capacity` and `rate` spell.
+    ///
+    /// Errors: as [`spelled`].
+    #[inline]
+    pub fn parse(capacity: &[u8], rate: &[u8]) -> Result<Self, Error> {
+        spelled(capacity, rate).map(|id| Self { id })
+    }
+
+    /// The limit, as it is.
+    ///
+    /// Errors: as [`intern`].
+    pub fn of(limit: &Limit) -> Result<Self, Error> {
+        intern(limit).map(|id| Self { id })
+    }
+
+    /// Its number.
+    pub fn id(self) -> LimitId {
+        self.id
+    }
+
+    /// What it says.
+    pub fn limit(&self) -> &Limit {
+        // SAFETY: as in `limit`; nobody keeps the reference beyond the next look-up.
+        unsafe { (*(*entry(self.id)).limit.get()).assume_init_ref() }
+    }
+}
+
 struct Entry {
     /// How many buckets and spellings refer to the limit.
     uses: AtomicU64,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use rl_core::Held;
 use rl_core::codec::decode;
 
 use crate::support::dump::{Dump, assert_no_crash};
@@ -68,7 +69,7 @@ fn a_flipped_bit_stops_the_start_with_a_line_in_the_log_or_is_another_state() {
     // Each field is hit, and each bit of a byte.
     for bit in (0..bits).step_by(11) {
         let damaged = file.with_flipped_bit(bit);
-        let log = if decode(damaged.value()).is_ok() {
+        let log = if decode::<Held>(damaged.value()).is_ok() {
             loaded += 1;
             let server = Server::on(&[("dump.rdb", &damaged.bytes)], &PLAIN);
             let mut client = server.connect();

@@ -16,7 +16,8 @@ const SAME_KEY: &str = "ERR key must be given once: a bucket cannot be taken fro
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
-type Answer = (i64, i64, Vec<[i64; 5]>);
+/// Allowed, the first that denies, the five integers of each, the longest wait of those that deny.
+type Answer = (i64, i64, Vec<[i64; 5]>, i64);
 
 fn error(client: &mut Client, line: &str) -> String {
     client.error(&line.split(' ').collect::<Vec<_>>())
@@ -27,10 +28,10 @@ fn takes_from_all_where_all_allow() {
     let server = Server::start();
     let mut client = server.connect();
     let answer: Answer = client.line("RL.MTAKE 3 a b c 10 0 4 5 1/h 5 7 1/h 0");
-    assert_eq!(answer, (1, -1, vec![[1, 6, 0, -1, 10], [1, 0, 0, 5 * HOUR_MS, 5], [1, 7, 0, 0, 7]]));
+    assert_eq!(answer, (1, -1, vec![[1, 6, 0, -1, 10], [1, 0, 0, 5 * HOUR_MS, 5], [1, 7, 0, 0, 7]], 0));
     assert!(!client.exists("c"), "a cost of 0 writes nothing");
     let answer: Answer = client.line("RL.MTAKE 1 a 10 0 6");
-    assert_eq!(answer, (1, -1, vec![[1, 0, 0, -1, 10]]));
+    assert_eq!(answer, (1, -1, vec![[1, 0, 0, -1, 10]], 0));
 }
 
 #[test]
@@ -48,22 +49,29 @@ fn takes_from_none_where_one_denies_and_names_the_first() {
     let digest = client.dataset_digest();
     for (limits, first, fives) in rows {
         let answer: Answer = client.line(&format!("RL.MTAKE 3 a b c {limits}"));
-        assert_eq!(answer, (0, first, fives.to_vec()), "{limits}");
+        assert_eq!(answer, (0, first, fives.to_vec(), -1), "{limits}");
         assert_eq!(client.dataset_digest(), digest, "{limits}");
     }
     assert!(!client.exists("b"));
 }
 
 #[test]
-fn each_that_denies_tells_its_own_wait() {
+fn each_that_denies_tells_its_own_wait_and_the_last_integer_is_the_longest() {
     let server = Server::start();
     let mut client = server.connect();
     let _: Answer = client.line("RL.MTAKE 2 a b 2 1/h 2 2 1/d 2");
-    let (allowed, first, fives): Answer = client.line("RL.MTAKE 3 c a b 9 1/h 1 2 1/h 1 2 1/d 2");
+    let (allowed, first, fives, wait_ms): Answer = client.line("RL.MTAKE 3 c a b 9 1/h 1 2 1/h 1 2 1/d 2");
     assert_eq!((allowed, first, fives[0]), (0, 1, [1, 9, 0, 0, 9]));
     for (five, wait_ms) in [(fives[1], HOUR_MS), (fives[2], 48 * HOUR_MS)] {
         assert!(five[0] == 0 && (wait_ms - 60_000..=wait_ms).contains(&five[2]), "{five:?}");
     }
+    assert_eq!(wait_ms, fives[2][2], "the longest, not the first");
+    let (_, first, fives, wait_ms): Answer = client.line("RL.MTAKE 2 b a 2 1/d 1 2 1/h 1");
+    assert_eq!((first, wait_ms), (0, fives[0][2]), "the longest, which is the first");
+    let (_, _, _, wait_ms): Answer = client.line("RL.MTAKE 3 a once b 2 1/h 1 3 0 4 2 1/d 1");
+    assert_eq!(wait_ms, -1, "waiting does not help with one of them");
+    let (_, _, fives, wait_ms): Answer = client.line("RL.MTAKE 2 a c 2 1/h 1 9 1/h 9");
+    assert_eq!((fives[1][0], wait_ms), (1, fives[0][2]), "one that allows has no say");
 }
 
 #[test]
@@ -88,7 +96,7 @@ fn a_denial_brings_a_new_limit_into_force_where_it_denies_and_nowhere_else() {
     let _: Answer = client.line("RL.MTAKE 2 a b 10 0 4 3 0 3");
     let mut stream = Stream::of(&server);
     for _ in 0..2 {
-        let (_, first, fives): Answer = client.line("RL.MTAKE 2 a b 20 1/h 1 9 1/h 1");
+        let (_, first, fives, _): Answer = client.line("RL.MTAKE 2 a b 20 1/h 1 9 1/h 1");
         assert_eq!((first, fives[0][1], fives[1][1]), (1, 6, 0));
     }
     let sent = records(&stream.since(&server));
@@ -134,14 +142,14 @@ fn many_buckets_are_taken_from_at_once() {
     // A limit of its own for each.
     let limits: Vec<String> = (0..500).map(|number| format!("{} 7/{}h 1", number + 1, number + 1)).collect();
     let line = format!("RL.MTAKE 500 {} {}", keys.join(" "), limits.join(" "));
-    let (allowed, first, fives): Answer = client.line(&line);
+    let (allowed, first, fives, _): Answer = client.line(&line);
     assert_eq!((allowed, first, fives.len()), (1, -1, 500));
     for (number, five) in fives.into_iter().enumerate() {
         let (left, limit) = (number as i64, number as i64 + 1);
         assert_eq!((five[0], five[1], five[4]), (1, left, limit));
         assert_eq!(client.reply(&format!("RL.PEEK key:{number}")).limit, limit);
     }
-    let (allowed, first, _): Answer = client.line(&line);
+    let (allowed, first, _, _): Answer = client.line(&line);
     assert_eq!((allowed, first), (0, 0));
     assert_eq!(client.reply("RL.PEEK key:499").remaining, 499);
 }

@@ -1,10 +1,8 @@
 //! A key that holds something else: an error, and the key as it was.
 
-use std::path::Path;
-use std::process::Command;
-
 use rl_core::codec::{Record, RecordedExpiry, encode_record};
 
+use crate::support::foreign::compile;
 use crate::support::{Client, Server, held};
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -73,22 +71,13 @@ fn every_command_refuses_every_other_type_and_leaves_it_as_it_was() {
 #[test]
 fn every_command_refuses_a_type_of_another_module_and_leaves_it_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let foreign = compile_foreign_type(folder.path());
+    let foreign = compile("foreign_type", folder.path());
     let server = Server::with(&["--loadmodule", &foreign]);
     let mut client = server.connect();
     assert_eq!(client.line::<i64>("FOREIGN.SET key 42"), 42);
     refuses_and_leaves(&mut client, "foreign-t");
     assert_eq!(client.line::<i64>("DEL key"), 1);
     assert_eq!(client.five("RL.TAKE key 10 0"), [1, 9, 0, -1, 10]);
-}
-
-/// Compiles `support/foreign_type.c`; returns where the module lies.
-fn compile_foreign_type(folder: &Path) -> String {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/support/foreign_type.c");
-    let module = folder.join("foreign_type.so");
-    let output = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&module).arg(source).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    module.to_str().unwrap().to_owned()
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub mod mixed;
 pub mod model;
 pub mod oracle;
 pub mod table;
+pub mod usage;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -38,20 +38,23 @@ impl Dump {
 
     /// What the module has written.
     pub fn value(&self) -> &[u8] {
-        &self.0[HEAD + 1..self.0.len() - TAIL]
+        let length = match self.0[HEAD] >> 6 {
+            0 => 1,
+            1 => 2,
+            _ => 5,
+        };
+        &self.0[HEAD + length..self.0.len() - TAIL]
     }
 
-    /// The state in it.
+    /// The state in it, of a bucket.
     pub fn state(&self) -> Held {
         decode(self.value()).unwrap()
     }
 
     /// The same around another value.
     pub fn with_value(&self, value: &[u8]) -> Self {
-        // Strings of up to 63 bytes have a length of one byte.
-        assert!(value.len() < 64);
         let tail = &self.0[self.0.len() - TAIL..self.0.len() - 8];
-        Self([&self.0[..HEAD], &[value.len() as u8], value, tail].concat()).sealed()
+        Self([&self.0[..HEAD], &length(value.len()), value, tail].concat()).sealed()
     }
 
     /// The same with the bit of that number flipped, checksum aside.
@@ -77,6 +80,15 @@ impl Dump {
         let crc = crc64(&self.0);
         self.0.extend(crc.to_le_bytes());
         self
+    }
+}
+
+/// A length of 6 or 14 bits behind two that say which, or a byte that says that 32 bits follow; the high ones first.
+fn length(len: usize) -> Vec<u8> {
+    match len {
+        0..64 => vec![len as u8],
+        64..16_384 => (0x4000 | len as u16).to_be_bytes().to_vec(),
+        _ => [&[0x80], &(len as u32).to_be_bytes()[..]].concat(),
     }
 }
 

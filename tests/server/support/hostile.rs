@@ -31,8 +31,14 @@ pub fn use_key(client: &mut Client, key: &str) -> Vec<u8> {
     let peek: [i64; 5] = client.ask(&["RL.PEEK", key]);
     assert!((0..=peek[4]).contains(&peek[1]), "{peek:?} {dump:02x?}");
     let info: Vec<(String, String)> = client.ask(&["RL.INFO", key]);
-    assert_eq!(info.len(), 8);
-    let take: [i64; 5] = client.ask(&["RL.TAKE", key, "10", "5/h", "3"]);
+    let take: [i64; 5] = match client.ask::<String>(&["TYPE", key]).as_str() {
+        "rl-bucket" => client.ask(&["RL.TAKE", key, "10", "5/h", "3"]),
+        "rl-window" => client.ask(&["RL.WINDOW", key, "10", "1h", "3"]),
+        "rl-counts" => client.ask(&["RL.COUNTER", key, "10", "1h", "3"]),
+        "rl-quotas" => client.ask(&["RL.QUOTA", key, "10", "1h", "3"]),
+        other => panic!("{other}"),
+    };
+    assert_eq!(info.len(), if info[0].1 == "sliding-window-log" { 9 } else { 8 });
     assert!((0..=10).contains(&take[1]), "{take:?} {dump:02x?}");
     dump.value().to_vec()
 }

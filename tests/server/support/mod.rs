@@ -5,7 +5,9 @@
 
 pub mod cluster;
 pub mod dump;
+pub mod foreign;
 pub mod hostile;
+pub mod kinds;
 pub mod quiet;
 pub mod random;
 pub mod replicas;
@@ -33,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running server.
 pub struct Server {
     folder: TempDir,
+    /// The module, if it is loaded on the command line, and with what.
+    module: Option<PathBuf>,
+    arguments: Vec<String>,
     options: Vec<String>,
     process: Child,
 }
@@ -45,10 +50,23 @@ impl Server {
 
     /// A server with the module and `options`, as they would stand on the command line.
     pub fn with(options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let process = launch(folder.path(), &options, Some(&module()));
-        let server = Self { folder, options, process };
+        Self::loaded_with(&[], options)
+    }
+
+    /// A server with the module, loaded with `arguments`, and `options`.
+    pub fn loaded_with(arguments: &[&str], options: &[&str]) -> Self {
+        Self::launched(tempfile::tempdir().unwrap(), Some(module()), arguments, options)
+    }
+
+    /// A server without the module. `options` may load one, or name a configuration file in the first place.
+    pub fn bare(options: &[&str]) -> Self {
+        Self::launched(tempfile::tempdir().unwrap(), None, &[], options)
+    }
+
+    fn launched(folder: TempDir, module: Option<PathBuf>, arguments: &[&str], options: &[&str]) -> Self {
+        let [arguments, options] = [arguments, options].map(owned);
+        let process = launch(folder.path(), &options, module.as_deref(), &arguments);
+        let server = Self { folder, module, arguments, options, process };
         server.wait_until_ready();
         server
     }
@@ -59,11 +77,7 @@ impl Server {
         for (name, content) in files {
             fs::write(folder.path().join(name), content).unwrap();
         }
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let process = launch(folder.path(), &options, Some(&module()));
-        let server = Self { folder, options, process };
-        server.wait_until_ready();
-        server
+        Self::launched(folder, Some(module()), &[], options)
     }
 
     /// A replica of this server that has caught up with it.
@@ -117,7 +131,7 @@ impl Server {
 
     fn relaunch(&mut self) {
         let _ = fs::remove_file(self.socket());
-        self.process = launch(self.folder.path(), &self.options, Some(&module()));
+        self.process = launch(self.folder.path(), &self.options, self.module.as_deref(), &self.arguments);
         self.wait_until_ready();
     }
 
@@ -173,7 +187,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        // Asked to, it frees what it has: whoever looks for leaks wants that.
+        if std::env::var_os("RL_END_GENTLY").is_some()
+            && let Ok(mut client) = self.connect_by("")
+        {
+            let _ = client.0.req_command(cmd("SHUTDOWN").arg("NOSAVE"));
+        } else {
+            let _ = self.process.kill();
+        }
         let _ = self.process.wait();
         if std::thread::panicking() {
             eprintln!("log of {}:\n{}", server_binary().display(), self.log());
@@ -183,8 +204,12 @@ impl Drop for Server {
 
 /// What came of starting a server on `folder` that is expected not to come up: its log.
 pub fn log_of_refused_start(folder: &Path, options: &[&str]) -> String {
-    let options = options.iter().map(|option| (*option).to_owned()).collect();
-    let mut process = launch(folder, &options, Some(&module()));
+    log_of_refused_load(folder, &[], options)
+}
+
+/// The same, with the module loaded with `arguments`.
+pub fn log_of_refused_load(folder: &Path, arguments: &[&str], options: &[&str]) -> String {
+    let mut process = launch(folder, &owned(options), Some(&module()), &owned(arguments));
     let deadline = Instant::now() + PATIENCE;
     while process.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "the server came up, or hangs");
@@ -193,14 +218,21 @@ pub fn log_of_refused_start(folder: &Path, options: &[&str]) -> String {
     fs::read_to_string(folder.join("log")).unwrap()
 }
 
-fn launch(folder: &Path, options: &Vec<String>, module: Option<&Path>) -> Child {
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn launch(folder: &Path, options: &[String], module: Option<&Path>, arguments: &[String]) -> Child {
     let mut command = Command::new(server_binary());
+    let file_first = options.iter().take(1).filter(|option| option.ends_with(".conf")).count();
+    let (file, options) = options.split_at(file_first);
+    command.args(file);
     command.args(["--port", "0", "--save", "", "--enable-debug-command", "yes", "--unixsocket"]);
     command.arg(folder.join("socket")).arg("--dir").arg(folder).arg("--logfile").arg(folder.join("log"));
     // A record that a replica or the AOF cannot carry out stops the server instead of being passed over.
     command.args(["--propagation-error-behavior", "panic"]);
     if let Some(module) = module {
-        command.arg("--loadmodule").arg(module);
+        command.arg("--loadmodule").arg(module).args(arguments);
     }
     command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| panic!("{}: {error}", server_binary().display()))
