@@ -10,10 +10,10 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server servers lint check bench clients image image-check clean
+.PHONY: help run build setup test test-core test-server test-all test-valgrind servers lint check bench clients image image-check clean
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build, start a server with the module on 127.0.0.1:PORT (6379), show the first answers, stay until Ctrl-C
 	@scripts/run.sh $(PORT)
@@ -28,6 +28,14 @@ test: test-core test-server ## Every test: the arithmetic, then the module in ev
 
 test-core: setup ## Test the arithmetic alone
 	cargo test --locked -p rl-core
+
+test-all: build ## Test the module in every server that can be fetched, old and new
+	@scripts/setup.sh servers
+	@scripts/test-servers.sh all
+
+test-valgrind: build ## Test the module in the installed server under valgrind's memcheck
+	@scripts/setup.sh bench
+	@scripts/test-valgrind.sh
 
 test-server: build ## Test the module in the installed server, the newest Redis and the newest Valkey, or in SERVERS="NAME ..."
 	@scripts/test-servers.sh $(SERVERS)

