@@ -39,6 +39,8 @@ pub struct Server {
     module: Option<PathBuf>,
     arguments: Vec<String>,
     options: Vec<String>,
+    /// What its process finds in its environment, besides ours.
+    environment: Vec<(String, String)>,
     process: Child,
 }
 
@@ -63,10 +65,26 @@ impl Server {
         Self::launched(tempfile::tempdir().unwrap(), None, &[], options)
     }
 
+    /// A server with the module and `options`, and with `environment` besides ours.
+    pub fn within(environment: &[(&str, &str)], options: &[&str]) -> Self {
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::started(tempfile::tempdir().unwrap(), Some(module()), &[], options, environment)
+    }
+
     fn launched(folder: TempDir, module: Option<PathBuf>, arguments: &[&str], options: &[&str]) -> Self {
+        Self::started(folder, module, arguments, options, Vec::new())
+    }
+
+    fn started(
+        folder: TempDir,
+        module: Option<PathBuf>,
+        arguments: &[&str],
+        options: &[&str],
+        environment: Vec<(String, String)>,
+    ) -> Self {
         let [arguments, options] = [arguments, options].map(owned);
-        let process = launch(folder.path(), &options, module.as_deref(), &arguments);
-        let server = Self { folder, module, arguments, options, process };
+        let process = launch(folder.path(), &options, module.as_deref(), &arguments, &environment);
+        let server = Self { folder, module, arguments, options, environment, process };
         server.wait_until_ready();
         server
     }
@@ -124,14 +142,26 @@ impl Server {
 
     /// Kills the server in its tracks, and starts it again on what it left on disk.
     pub fn crash_and_restart(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.kill();
         self.relaunch();
     }
 
-    fn relaunch(&mut self) {
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Kills the server in its tracks, and leaves it so.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts a server that was killed again, on what it left on disk.
+    pub fn relaunch(&mut self) {
         let _ = fs::remove_file(self.socket());
-        self.process = launch(self.folder.path(), &self.options, self.module.as_deref(), &self.arguments);
+        let module = self.module.as_deref();
+        self.process = launch(self.folder.path(), &self.options, module, &self.arguments, &self.environment);
         self.wait_until_ready();
     }
 
@@ -209,7 +239,7 @@ pub fn log_of_refused_start(folder: &Path, options: &[&str]) -> String {
 
 /// The same, with the module loaded with `arguments`.
 pub fn log_of_refused_load(folder: &Path, arguments: &[&str], options: &[&str]) -> String {
-    let mut process = launch(folder, &owned(options), Some(&module()), &owned(arguments));
+    let mut process = launch(folder, &owned(options), Some(&module()), &owned(arguments), &[]);
     let deadline = Instant::now() + PATIENCE;
     while process.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "the server came up, or hangs");
@@ -222,7 +252,13 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn launch(folder: &Path, options: &[String], module: Option<&Path>, arguments: &[String]) -> Child {
+fn launch(
+    folder: &Path,
+    options: &[String],
+    module: Option<&Path>,
+    arguments: &[String],
+    environment: &[(String, String)],
+) -> Child {
     let mut command = Command::new(server_binary());
     let file_first = options.iter().take(1).filter(|option| option.ends_with(".conf")).count();
     let (file, options) = options.split_at(file_first);
@@ -234,6 +270,7 @@ fn launch(folder: &Path, options: &[String], module: Option<&Path>, arguments: &
     if let Some(module) = module {
         command.arg("--loadmodule").arg(module).args(arguments);
     }
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| panic!("{}: {error}", server_binary().display()))
 }

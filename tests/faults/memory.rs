@@ -1,0 +1,122 @@
+//! Many keys come and go, and the memory with them.
+
+use redis::Value;
+
+use crate::support::kinds::KINDS;
+use crate::support::{Client, Server, eventually};
+
+const KEYS: u64 = 1_000_000;
+
+fn used(client: &mut Client) -> f64 {
+    let memory: String = client.line("INFO memory");
+    let line = memory.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
+    line.parse().unwrap()
+}
+
+/// Writes a million keys, a quarter of each type.
+fn fill(client: &mut Client) {
+    client.feed((0..KEYS).map(|number| KINDS[number as usize % 4].take(&format!("key:{number}"), 10, 1)));
+    assert_eq!(client.line::<u64>("DBSIZE"), KEYS);
+}
+
+/// Panics unless memory is back within a hundredth.
+fn assert_back(client: &mut Client, before: f64, what: &str) {
+    let mut after = 0.0;
+    eventually("the memory comes back", || {
+        let _: Value = client.line("MEMORY PURGE");
+        after = used(client);
+        after <= before * 1.01
+    });
+    println!("{what}: {before} bytes before, {after} after");
+}
+
+#[test]
+fn a_million_keys_that_go_give_their_memory_back() {
+    let server = Server::start();
+    let mut client = server.connect();
+    // Once, so that what the server and the module keep for good is there.
+    fill(&mut client);
+    let _: String = client.line("FLUSHALL");
+    let before = used(&mut client);
+    for way in ["DEL", "UNLINK", "PEXPIRE", "FLUSHALL SYNC", "FLUSHALL ASYNC"] {
+        fill(&mut client);
+        let full = used(&mut client);
+        assert!(full > before + 50.0 * KEYS as f64, "{full}");
+        match way {
+            "DEL" | "UNLINK" => client.feed((0..KEYS).map(|number| format!("{way} key:{number}"))),
+            "PEXPIRE" => client.feed((0..KEYS).map(|number| format!("PEXPIRE key:{number} 1"))),
+            _ => client.feed([way.to_owned()]),
+        }
+        eventually("the keys are gone", || client.line::<u64>("DBSIZE") == 0);
+        assert_back(&mut client, before, way);
+    }
+}
+
+#[test]
+fn active_defragmentation_moves_values_under_load_and_changes_none() {
+    let server = Server::start();
+    let mut client = server.connect();
+    if client.try_ask::<String>(&["CONFIG", "SET", "activedefrag", "yes"]).is_err() {
+        crate::support::not_tested("active defragmentation: the server was built without");
+        return;
+    }
+    for (option, value) in [
+        ("active-defrag-threshold-lower", "0"),
+        ("active-defrag-ignore-bytes", "1"),
+        ("active-defrag-cycle-min", "25"),
+        ("active-defrag-cycle-max", "75"),
+    ] {
+        let _: String = client.line(&format!("CONFIG SET {option} {value}"));
+    }
+    let take = |number: u64| KINDS[number as usize % 4].take(&format!("key:{number}"), 10, 1);
+    // Windows of many charges, too: their values are two pieces.
+    client.feed((0..200_000).map(take));
+    client.feed((0..50_000).map(|number| format!("RL.WINDOW log:{} 1000 10d", number % 100)));
+    // Holes: every second key goes.
+    client.feed((0..200_000).filter(|number| number % 8 < 4).map(|number| format!("DEL key:{number}")));
+    let hits = || server.info("stats", "active_defrag_hits").unwrap().parse::<u64>().unwrap();
+    let (digest, begun) = (client.dataset_digest(), hits());
+    eventually("values are moved", || hits() > begun + 10_000);
+    assert_eq!(client.dataset_digest(), digest);
+    for number in (0..200_000).filter(|number| number % 8 >= 4).step_by(101) {
+        assert_eq!(client.five(&take(number))[..2], [1, 8], "key:{number}");
+    }
+    for log in 0..100 {
+        assert_eq!(client.five(&format!("RL.WINDOW log:{log} 1000 10d 500"))[..2], [1, 0], "log:{log}");
+        assert_eq!(client.five(&format!("RL.WINDOW log:{log} 1000 10d"))[0], 0, "log:{log}");
+    }
+    let moved = hits();
+    let _: String = client.line("DEBUG RELOAD");
+    println!("{} pieces moved", moved - begun);
+}
+
+#[test]
+fn decisions_go_on_under_every_policy_when_memory_is_used_up() {
+    for policy in ["noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"] {
+        let server = Server::with(&["--maxmemory-policy", policy]);
+        let mut client = server.connect();
+        client.feed((0..20_000).map(|number| KINDS[number as usize % 4].take(&format!("key:{number}"), 10, 1)));
+        let most = used(&mut client) + 3_000_000.0;
+        let _: String = client.line(&format!("CONFIG SET maxmemory {most:.0}"));
+        let (mut allowed, mut refused) = (0, 0);
+        for number in 20_000..120_000 {
+            let words = KINDS[number % 4].take(&format!("key:{number}"), 10, 1);
+            match client.try_ask::<[i64; 5]>(&words.split(' ').collect::<Vec<_>>()) {
+                Ok(five) => allowed += five[0],
+                Err(error) => {
+                    assert_eq!(error.code(), Some("OOM"), "{policy}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+        let held = used(&mut client);
+        assert!(held <= most * 1.05, "{policy}: {held} of {most}");
+        // Keys that are there are decided about.
+        let key: String = client.line("RANDOMKEY");
+        assert_eq!(client.five(&format!("RL.PEEK {key}"))[4], 10, "{policy}");
+        assert_eq!(client.five(&format!("RL.GIVE {key} 0"))[4], 10, "{policy}");
+        let evicted = server.info("stats", "evicted_keys").unwrap();
+        println!("{policy}: {allowed} allowed, {refused} refused, {evicted} evicted");
+        assert_eq!(refused > 1_000, policy == "noeviction", "{policy}");
+    }
+}
