@@ -52,9 +52,10 @@ fn register<'a>(
         return Err(format!("librl needs Redis 7.0, Valkey 7.2 or newer: this server has no {missing}"));
     }
     set_options(ctx);
-    types::register(ctx)?;
+    // The types last of what may fail: the server keeps a type for good, even if the module is refused.
     config::read(arguments())?;
     config::register(ctx)?;
+    types::register(ctx)?;
     let category = add_category(ctx);
     let (optional, needed): (Vec<_>, Vec<_>) = commands.iter().partition(|command| command.is_optional);
     needed.iter().try_for_each(|command| command.register(ctx, category))?;

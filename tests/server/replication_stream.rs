@@ -128,8 +128,8 @@ fn an_expired_key_is_deleted_and_begun_anew() {
     let _: () = client.line("DEBUG SET-ACTIVE-EXPIRE 0");
     let mut stream = Stream::of(&server);
     let _: [i64; 5] = client.line("RL.TAKE key 10 5/h 10");
-    let _: i64 = client.line("PEXPIRE key 1");
-    sleep(Duration::from_millis(5));
+    let _: i64 = client.line("PEXPIRE key 100");
+    sleep(Duration::from_millis(150));
     let _ = stream.since(&server);
     assert_eq!(client.reply("RL.TAKE key 10 5/h").remaining, 9);
     let sent = stream.since(&server);

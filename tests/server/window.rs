@@ -189,5 +189,7 @@ fn a_quota_ends_where_the_calendar_says() {
     let (month, ..) = until(&mut client, "month");
     let (year, ..) = until(&mut client, "year");
     let (week, ..) = until(&mut client, "week");
-    assert!(week <= 7 * 86_400_000 && month <= 31 * 86_400_000 && month <= year && year <= 366 * 86_400_000);
+    assert!(week <= 7 * 86_400_000 && month <= 31 * 86_400_000 && year <= 366 * 86_400_000);
+    // In December they end together, and the year was asked about a moment later.
+    assert!(month <= year + 20_000, "{month} {year}");
 }

@@ -66,6 +66,7 @@ impl Server {
     }
 
     /// A server with the module and `options`, and with `environment` besides ours.
+    #[allow(dead_code, reason = "for the tests of faults")]
     pub fn within(environment: &[(&str, &str)], options: &[&str]) -> Self {
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self::started(tempfile::tempdir().unwrap(), Some(module()), &[], options, environment)
@@ -147,6 +148,7 @@ impl Server {
     }
 
     /// The number of its process.
+    #[allow(dead_code, reason = "for the tests of faults")]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
