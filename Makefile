@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults servers lint check bench clients image image-check clean
+.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak servers lint check deny bench clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ test-valgrind: build ## Test the module in the installed server under valgrind's
 test-faults: build ## Test what happens when processes die, links break, clocks jump and slots move, or SERVERS="NAME ..." (half an hour)
 	@scripts/test-faults.sh $(SERVERS)
 
+soak: build ## Half an hour of everything at once, with restarts, a replica and the append-only file (RL_SOAK_SECONDS)
+	RL_MODULE=$(CARGO_TARGET_DIR)/release/librl.so cargo test --release --locked --test faults soak -- --ignored --nocapture
+
 test-server: build ## Test the module in the installed server, the newest Redis and the newest Valkey, or in SERVERS="NAME ..."
 	@scripts/test-servers.sh $(SERVERS)
 
@@ -52,6 +55,9 @@ lint: setup ## Check formatting, clippy, the scripts and the Dockerfile
 	@scripts/lint.sh
 
 check: lint test ## lint and test: what a change has to pass
+
+deny: ## Check licences, sources and known faults of the dependencies
+	@scripts/deny.sh
 
 bench: ## Measure
 	@scripts/setup.sh bench

@@ -17,6 +17,7 @@ mod failover;
 mod load;
 mod memory;
 mod resharding;
+mod soak;
 #[allow(dead_code, reason = "the server tests use the rest")]
 #[path = "../server/support/mod.rs"]
 mod support;

@@ -4,6 +4,12 @@
 pub struct Random(u64);
 
 impl Random {
+    /// Always the same numbers for the same seed.
+    #[allow(dead_code, reason = "for the tests of faults")]
+    pub fn from(seed: u64) -> Self {
+        Self(seed)
+    }
+
     pub fn seeded() -> Self {
         let given = std::env::var("RL_SEED").ok().map(|seed| seed.parse().expect("RL_SEED is a number"));
         let seed = given.unwrap_or_else(|| {
