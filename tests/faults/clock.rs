@@ -129,11 +129,12 @@ fn a_clock_that_drifts_admits_by_its_own_time() {
         let _: i64 = client.line("DEL drift");
         let (begun, mut admitted) = (Instant::now(), 0_u64);
         while begun.elapsed() < Duration::from_secs(3) {
-            admitted += u64::from(client.five("RL.TAKE drift 5 100")[0] == 1);
+            admitted += u64::from(client.five("RL.TAKE drift 50 100")[0] == 1);
         }
-        let most = 5.0 + 100.0 * begun.elapsed().as_secs_f64() * speed + 2.0;
+        // Enough of a bucket that a machine busy with something else loses nothing of what comes in.
+        let due = 50.0 + 100.0 * begun.elapsed().as_secs_f64() * speed;
         println!("at {speed} times the speed {admitted} in {:?}", begun.elapsed());
-        assert!(admitted as f64 <= most && admitted >= 100, "{admitted} at {speed}");
+        assert!((due * 0.9..=due + 2.0).contains(&(admitted as f64)), "{admitted} at {speed}, {due} were due");
         clock.set(0);
     }
 }
