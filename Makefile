@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak servers lint check deny bench clients image image-check clean
+.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny bench clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,12 @@ test-valgrind: build ## Test the module in the installed server under valgrind's
 
 test-faults: build ## Test what happens when processes die, links break, clocks jump and slots move, or SERVERS="NAME ..." (half an hour)
 	@scripts/test-faults.sh $(SERVERS)
+
+fuzz: build ## Run every fuzz target for a quarter of an hour (FUZZ_SECONDS)
+	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),900)
+
+fuzz-smoke: build ## Run every fuzz target for ten seconds
+	@scripts/fuzz.sh 10
 
 soak: build ## Half an hour of everything at once, with restarts, a replica and the append-only file (RL_SOAK_SECONDS)
 	RL_MODULE=$(CARGO_TARGET_DIR)/release/librl.so cargo test --release --locked --test faults soak -- --ignored --nocapture

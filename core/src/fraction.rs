@@ -71,9 +71,10 @@ impl Decimal {
                 is_cut |= *byte != b'0';
             }
         }
-        // Of what was cut off a trace must remain, or the number would pass for one with fewer decimals.
-        let number = Self { digits, decimals };
-        Ok(if is_cut { number } else { number.shortest() })
+        // Of what was cut off a trace must remain, or the number would pass for one with fewer decimals: a last digit that is
+        // not 0, so that it is not taken off with the zeros before it.
+        let trace = u128::from(is_cut && digits.is_multiple_of(10));
+        Ok(Self { digits: digits.saturating_add(trace), decimals }.shortest())
     }
 
     /// Reads what [`parse`](Self::parse) reads, and after it an exponent as clients print it: `5.787e-05`, `1.0E+15`.

@@ -34,6 +34,25 @@ fn a_number_too_fine_to_keep_gives_way_to_the_closest_that_can_be_kept() {
     }
 }
 
+/// Once, a number with more than 37 digits and an exponent lost what was cut off of it, and its last zeros with that: it passed
+/// for one of few decimals, and was replaced by a fraction as far off as those allow. Found by the fuzz target `rate`.
+#[test]
+fn a_number_of_too_many_digits_keeps_its_precision_whatever_its_exponent() {
+    let zeros = |count: usize| "0".repeat(count);
+    for (text, value) in [
+        (format!("1.66602{}5e-6", zeros(31)), 1.66602e-6),
+        (format!("1.66602{}5e-7", zeros(33)), 1.66602e-7),
+        (format!("1234.5{}1e-9", zeros(33)), 1.2345e-6),
+        (format!("7.0001{}3e-08/m", zeros(33)), 7.0001e-8 / 60.0),
+        (format!("0.{}16660200005{}5", zeros(5), zeros(28)), 1.6660200005e-6),
+        (format!("2.5{}9E+3", zeros(37)), 2_500.0),
+    ] {
+        let rate = parse(&text).unwrap();
+        let per_second = rate.tokens() as f64 * 1e6 / rate.period_us().get() as f64;
+        assert!((per_second / value - 1.0).abs() < 1e-12, "{text}: {rate:?} is {per_second}");
+    }
+}
+
 /// Once, 0.333333333/d became 1/3d: a number of up to nine decimals is itself, or else it is out of range.
 #[test]
 fn a_number_of_nine_decimals_is_not_taken_for_a_simpler_one_when_its_period_makes_it_too_fine() {
