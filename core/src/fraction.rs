@@ -141,9 +141,9 @@ impl Decimal {
         while let Some(term) = before.error.checked_div(last.error) {
             let affordable = term.min(last.affordable(before, max_denominator).unwrap_or(term));
             if affordable < term {
-                // More than half of the way and it is closer than where the way started from.
-                let closer = affordable > term / 2;
-                last = if closer { before.advanced(last, affordable) } else { last };
+                // About half of the way it becomes closer than where the way started from.
+                let advanced = before.advanced(last, affordable);
+                last = if advanced.is_closer_than(last) { advanced } else { last };
                 break;
             }
             (before, last) = (last, before.advanced(last, term));
@@ -210,6 +210,11 @@ impl Step {
             denominator: self.denominator.saturating_add(other.denominator.saturating_mul(times)),
             error: self.error.saturating_sub(other.error.saturating_mul(times)),
         }
+    }
+
+    /// Whether the number is closer to this than to `other`. The products fit: an error is about T over a denominator.
+    fn is_closer_than(self, other: Self) -> bool {
+        self.error.saturating_mul(other.denominator) < other.error.saturating_mul(self.denominator)
     }
 
     /// How many steps from `before` towards here keep the denominator at most `most`; any number towards 1/0.

@@ -28,6 +28,8 @@ fn a_number_too_fine_to_keep_gives_way_to_the_closest_that_can_be_kept() {
         ("1000.0000000000003", 1_000, 1_000_000),
         ("8.1927710843374", 680, 83_000_000),
         ("0.9995601847225/d", 49_999, 50_021 * 86_400_000_000),
+        // Half way on the last step: once refused, though this one is within 2^-40.
+        ("0.00004716846192581947147/m", 6_996, 148_319_443 * 60_000_000),
     ];
     for (text, tokens, period_us) in table {
         assert_eq!(parse(text).ok(), Rate::new(tokens, period_us), "{text}");
@@ -43,7 +45,7 @@ fn a_number_of_too_many_digits_keeps_its_precision_whatever_its_exponent() {
         (format!("1.66602{}5e-6", zeros(31)), 1.66602e-6),
         (format!("1.66602{}5e-7", zeros(33)), 1.66602e-7),
         (format!("1234.5{}1e-9", zeros(33)), 1.2345e-6),
-        (format!("7.0001{}3e-08/m", zeros(33)), 7.0001e-8 / 60.0),
+        (format!("7.0001{}3e-08", zeros(33)), 7.0001e-8),
         (format!("0.{}16660200005{}5", zeros(5), zeros(28)), 1.6660200005e-6),
         (format!("2.5{}9E+3", zeros(37)), 2_500.0),
     ] {
