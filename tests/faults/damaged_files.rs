@@ -15,7 +15,7 @@ use crate::support::{Server, module, server_binary};
 struct Outcomes {
     came_up: u32,
     refused: u32,
-    /// It said that it ends, and hung: Redis 8.6 and Valkey 9 do so now and then at such an end, without any module as well.
+    /// It said that it ends, and hung. Seen on Redis 7.0, 8.6 and Valkey 9, and on 8.6 as often without any module.
     hung_at_its_end: u32,
 }
 
