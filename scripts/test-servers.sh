@@ -77,7 +77,7 @@ refuses() { # NAME
 }
 
 if [ "${1:-}" = all ]; then
-  for name in redis-7.0 redis-7.4 redis-8.0 redis-8.2 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.0 valkey-9; do
+  for name in redis-7.0 redis-7.4 redis-8.0 redis-8.2 redis-8.6 valkey-8.0 valkey-8.1 valkey-9; do
     run_first_of "$name"
   done
   refuses redis-6.2
