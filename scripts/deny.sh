@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=0.18.3
+version=0.20.2
 command -v cargo-deny >/dev/null || cargo install --locked cargo-deny@$version
 cargo deny check licenses bans sources
 if ! cargo deny check advisories; then

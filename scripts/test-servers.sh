@@ -64,7 +64,7 @@ refuses() { # NAME
     return
   fi
   server=${server##*$'\n'}
-  if said=$(timeout 20 "$server" --port 0 --save '' --loadmodule "$RL_MODULE"); then
+  if said=$(timeout 20 "$server" --port 0 --unixsocket "$(mktemp -u)" --save '' --loadmodule "$RL_MODULE"); then
     failed=1
     row "$1" "$(version "$server")" "FAIL: it came up"
   elif grep 'librl needs Redis' <<<"$said"; then
