@@ -54,6 +54,8 @@ pub fn run<'a>(context: &'a Context<'a>, arguments: Arguments<'a>) -> Result<(),
         RecordedExpiry::None => key.set_expiry(None),
         RecordedExpiry::At(at) => key.set_expiry(Some(at)),
     }
+    // Closed first: Redis 8.6 looks the key up to signal it, and deletes it there and then if its expiry has passed.
+    drop(key);
     context.replicate_verbatim();
     context.signal_modified(name);
     context.notify_changed(name);

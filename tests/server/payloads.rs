@@ -149,3 +149,19 @@ fn restores_the_state_that_was_dumped() {
     assert_eq!(client.digest("key"), client.digest("copy"));
     assert_eq!(client.line::<Vec<u8>>("DUMP key"), client.line::<Vec<u8>>("DUMP copy"));
 }
+
+/// Redis 8.6 deletes an expired key when it is signalled as modified. Once, the key was still open then, and closing it read
+/// memory that had been freed: under load the server crashed. Found by the fuzzer of commands.
+#[test]
+fn a_state_whose_expiry_has_passed_leaves_the_server_as_it_was() {
+    let mut server = Server::start();
+    let mut client = server.connect();
+    let state = held(10, "5", (2, 0), now_us());
+    let payload = record(RecordedExpiry::At(UnixMillis::saturating(1)), state);
+    for round in 0..20_000 {
+        let key = format!("key:{}", round % 50);
+        assert_eq!(client.ask::<String>(&[b"RL.RESTORE".as_slice(), key.as_bytes(), payload.as_slice()]), "OK");
+    }
+    assert_eq!(client.line::<Option<[i64; 5]>>("RL.PEEK key:1"), None);
+    assert!(server.is_alive());
+}
