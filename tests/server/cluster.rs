@@ -138,7 +138,8 @@ fn an_atomic_slot_migration_keeps_its_buckets_while_they_are_taken_from() {
     let left = [source.client(), target.client()]
         .iter_mut()
         .find_map(|client| client.try_ask::<[i64; 5]>(&["RL.PEEK", &busy_key()]).ok());
-    assert_eq!(left.unwrap()[1], BUSY_CAPACITY - granted);
+    // Where there is nothing to migrate, the taker may be stopped before its first take: then there is no key, and it is full.
+    assert_eq!(left.map_or(BUSY_CAPACITY, |peek| peek[1]), BUSY_CAPACITY - granted);
 }
 
 const BUSY_CAPACITY: i64 = 1_000_000_000;
