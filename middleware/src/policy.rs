@@ -29,6 +29,11 @@ impl PolicyName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same text, shared.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
 }
 
 impl fmt::Display for PolicyName {

@@ -5,3 +5,4 @@ mod fields;
 
 pub use answer::{Grpc, ProblemJson, Responder};
 pub use fields::Fields;
+pub(crate) use fields::retry_after_s;

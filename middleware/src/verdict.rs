@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rl_core::{Limit, Tokens, Wait};
 
-use crate::client::Kind;
+use crate::client::Client;
+use crate::limiter::Receipt;
 use crate::policy::{Policy, PolicyName};
 
 /// Who has answered.
@@ -129,6 +130,8 @@ pub struct Allowed {
     pub standings: Vec<Standing>,
     /// `Some` if it went ahead without Redis, and why.
     pub degraded: Option<Trouble>,
+    /// What it was charged.
+    pub receipt: Receipt,
 }
 
 /// A request that a policy denies. The client's doing: 429.
@@ -191,9 +194,7 @@ pub struct Incident {
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// Who.
-    pub client: Arc<str>,
-    /// What it was known by.
-    pub kind: Kind,
+    pub client: Client,
     /// The policy.
     pub policy: PolicyName,
     /// The request's class of route, as far as it is known.

@@ -1,0 +1,295 @@
+//! How a request is decided.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::join;
+use rl_core::{Decision, Outcome, Tokens};
+
+use super::{By, Charged, Limiter, Receipt, Take};
+use crate::client::Client;
+use crate::leases::{Pool, Spend};
+use crate::link::Link;
+use crate::local::Demand;
+use crate::measure;
+use crate::own::Own;
+use crate::policy::{OnOutage, share};
+use crate::tell::retry_after_s;
+use crate::verdict::{Allowed, Charge, Denied, Incident, Source, Standing, Trouble, Unavailable, Verdict};
+
+/// Tokens that were spent from a lease for a request that may still be denied.
+struct Spent {
+    pool: Arc<Pool>,
+    cost: Tokens,
+}
+
+/// What has been decided so far.
+#[derive(Default)]
+struct Sofar {
+    standings: Vec<Standing>,
+    charges: Vec<Charged>,
+    spent: Vec<Spent>,
+}
+
+impl Sofar {
+    /// The request does not go ahead: what it spent is there for the next one.
+    fn undo(self) -> Vec<Standing> {
+        for Spent { pool, cost } in self.spent {
+            pool.unspend(cost);
+        }
+        self.standings
+    }
+}
+
+impl Limiter {
+    /// Decides on a request of `client` that falls under `charges`: all of them are taken or none. Those that are a dry run are taken on
+    /// their own, and never deny. `route` is what denials are shown with.
+    pub async fn check(&self, client: &Client, charges: &[Charge], route: &str) -> Verdict {
+        // One deadline for all that a request asks.
+        let deadline = self.0.link.as_ref().map(Link::deadline);
+        let own = self.own_limits_by(client, deadline).await;
+        let (dry, takes): (Vec<_>, Vec<_>) =
+            charges.iter().map(|charge| self.taking(client, charge, &own)).partition(|take| take.policy.shadow);
+        let (mut verdict, dry_charges) = match (&self.0.link, deadline) {
+            (Some(link), Some(deadline)) => self.decide_with(link, client, &takes, &dry, deadline).await,
+            _ => (self.decide_here(client, &takes, None, Sofar::default()), self.dry_here(client, &dry)),
+        };
+        if let Verdict::Allowed(allowed) = &mut verdict {
+            allowed.receipt.client = Some(client.clone());
+            allowed.receipt.charges.extend(dry_charges);
+        }
+        self.note(client, &verdict, &takes, route);
+        verdict
+    }
+
+    fn taking(&self, client: &Client, charge: &Charge, own: &Own) -> Take {
+        let policy = charge.policy.clone();
+        let take = Take { key: self.key(client, &policy.bucket), limit: policy.limit, cost: charge.cost, policy };
+        let own = own.get(&take.policy.name);
+        take.with_limit(own)
+    }
+
+    async fn decide_with(
+        &self,
+        link: &Link,
+        client: &Client,
+        takes: &[Take],
+        dry: &[Take],
+        deadline: Instant,
+    ) -> (Verdict, Vec<Charged>) {
+        if let Some(denied) = self.remembered(takes) {
+            return (Verdict::Denied(denied), Vec::new());
+        }
+        let enforced = self.enforce(link, client, takes, deadline);
+        if dry.is_empty() {
+            return (enforced.await, Vec::new());
+        }
+        join(enforced, self.dry_run(link, client, dry, deadline)).await
+    }
+
+    /// The denial that this instance remembers, if there is one.
+    fn remembered(&self, takes: &[Take]) -> Option<Denied> {
+        let (denials, now) = (self.0.denials.as_ref()?, Instant::now());
+        let recall = |take: &Take| denials.recall(&take.key, &take.limit, take.cost, now);
+        let standings: Vec<_> = takes.iter().filter_map(recall).collect();
+        (!standings.is_empty()).then(|| Denied::of(standings, None))
+    }
+
+    async fn enforce(&self, link: &Link, client: &Client, takes: &[Take], deadline: Instant) -> Verdict {
+        let mut sofar = Sofar::default();
+        let mut rest = Vec::new();
+        for take in takes {
+            match self.leased(link, take, deadline).await {
+                Some((standing, pool)) => {
+                    sofar.charges.push(take.charged(By::Lease(pool.clone())));
+                    sofar.spent.push(Spent { pool, cost: take.cost });
+                    sofar.standings.push(standing);
+                }
+                None => rest.push(take.clone()),
+            }
+        }
+        if rest.is_empty() {
+            return allowed(sofar, None);
+        }
+        match self.take(link, &rest, deadline).await {
+            Ok(standings) => self.settled(&rest, standings, sofar),
+            Err(trouble) => self.without(client, &rest, trouble, sofar),
+        }
+    }
+
+    /// Redis has decided on what was not leased.
+    fn settled(&self, takes: &[Take], standings: Vec<Standing>, mut sofar: Sofar) -> Verdict {
+        let denies = standings.iter().any(|standing| standing.retry_after.is_some());
+        if denies && let Some(denials) = &self.0.denials {
+            let now = Instant::now();
+            for (take, standing) in takes.iter().zip(&standings) {
+                denials.remember(&take.key, take.cost, standing, now);
+            }
+        }
+        sofar.standings.extend(standings);
+        if denies {
+            return Verdict::Denied(Denied::of(sofar.undo(), None));
+        }
+        sofar.charges.extend(takes.iter().map(|take| take.charged(By::Redis)));
+        allowed(sofar, None)
+    }
+
+    /// Spends from a lease, and takes one if that is worth it. `None` leaves the charge to Redis.
+    async fn leased(&self, link: &Link, take: &Take, deadline: Instant) -> Option<(Standing, Arc<Pool>)> {
+        let lease = take.policy.lease?;
+        if take.cost > lease {
+            return None;
+        }
+        let pool = self.0.leases.pool(&take.key, &take.policy.name, Instant::now());
+        match self.0.leases.spend(&pool, &take.limit, take.cost, Instant::now()) {
+            Spend::Spent(standing) => return Some((standing, pool)),
+            Spend::Ask => return None,
+            Spend::Lease => {}
+        }
+        // One leases, the others wait for what it brings.
+        let leasing = tokio::time::timeout_at(deadline.into(), pool.leasing.lock()).await.ok()?;
+        let mut standing = pool.spend(&take.limit, take.cost, Instant::now());
+        if standing.is_none() && self.lease(link, take, &pool, deadline).await.is_ok() {
+            standing = pool.spend(&take.limit, take.cost, Instant::now());
+        }
+        drop(leasing);
+        standing.map(|standing| (standing, pool))
+    }
+
+    /// Redis has not decided: each policy says what becomes of the request.
+    fn without(&self, client: &Client, takes: &[Take], trouble: Trouble, sofar: Sofar) -> Verdict {
+        for take in takes {
+            measure::degraded(&take.policy.name, &trouble);
+        }
+        let refusing = takes.iter().filter(|take| take.policy.on_outage == OnOutage::Deny);
+        let policies: Vec<_> = refusing.map(|take| take.policy.name.clone()).collect();
+        if !policies.is_empty() {
+            sofar.undo();
+            return Verdict::Unavailable(Unavailable { policies, trouble });
+        }
+        let local: Vec<_> = takes.iter().filter(|take| take.policy.on_outage == OnOutage::Local).cloned().collect();
+        self.decide_here(client, &local, Some(trouble), sofar)
+    }
+
+    /// Takes from buckets of this process: of the whole limit where there is no Redis, of this instance's share where it is gone.
+    fn decide_here(&self, client: &Client, takes: &[Take], degraded: Option<Trouble>, mut sofar: Sofar) -> Verdict {
+        let instances = self.0.options.instances;
+        let limit = |take: &Take| match degraded {
+            Some(_) => share(&take.limit, instances, take.cost),
+            None => take.limit,
+        };
+        let demands: Vec<_> =
+            takes.iter().map(|take| Demand { key: &take.key, limit: limit(take), cost: take.cost }).collect();
+        let decisions = self.0.local.take(client.as_str(), &demands);
+        let denies = decisions.iter().any(|decision| !decision.is_allowed());
+        let decided = takes.iter().zip(&demands).zip(decisions);
+        sofar.standings.extend(decided.map(|((take, demand), decision)| take.decided_here(demand, decision)));
+        if denies {
+            return Verdict::Denied(Denied::of(sofar.undo(), degraded));
+        }
+        sofar.charges.extend(takes.iter().map(|take| take.charged(By::Local)));
+        allowed(sofar, degraded)
+    }
+
+    /// Takes what is a dry run, each on its own, and counts what it would have denied.
+    async fn dry_run(&self, link: &Link, client: &Client, takes: &[Take], deadline: Instant) -> Vec<Charged> {
+        let tries = takes.iter().map(|take| self.take_one(link, take, deadline));
+        let standings = futures_util::future::join_all(tries).await;
+        let mut charges = Vec::new();
+        for (take, standing) in takes.iter().zip(standings) {
+            match standing {
+                Ok(standing) => charges.extend(dry_decision(client, take, &standing, By::Redis)),
+                Err(trouble) => measure::degraded(&take.policy.name, &trouble),
+            }
+        }
+        charges
+    }
+
+    fn dry_here(&self, client: &Client, takes: &[Take]) -> Vec<Charged> {
+        let decide = |take: &Take| {
+            let demand = Demand { key: &take.key, limit: take.limit, cost: take.cost };
+            let decision = self.0.local.take(client.as_str(), &[demand]).pop()?;
+            dry_decision(client, take, &take.decided_here(&demand, decision), By::Local)
+        };
+        takes.iter().filter_map(decide).collect()
+    }
+
+    /// Counts what was decided, and keeps denials for those who ask why.
+    fn note(&self, client: &Client, verdict: &Verdict, takes: &[Take], route: &str) {
+        let kind = client.kind();
+        match verdict {
+            Verdict::Allowed(allowed) => {
+                for standing in &allowed.standings {
+                    measure::decision(&standing.policy, kind, "allowed", standing.source);
+                }
+            }
+            Verdict::Denied(denied) => {
+                for standing in denied.violated() {
+                    measure::decision(&standing.policy, kind, "denied", standing.source);
+                    self.0.incidents.add(incident(client, standing, takes, route));
+                }
+            }
+            Verdict::Unavailable(unavailable) => {
+                for policy in &unavailable.policies {
+                    measure::decision(policy, kind, "unavailable", Source::Nobody);
+                }
+            }
+        }
+    }
+}
+
+impl Clone for Take {
+    fn clone(&self) -> Self {
+        let Self { key, policy, limit, cost } = self;
+        Self { key: key.clone(), policy: policy.clone(), limit: *limit, cost: *cost }
+    }
+}
+
+impl Take {
+    fn charged(&self, by: By) -> Charged {
+        Charged { key: self.key.clone(), policy: self.policy.name.clone(), cost: self.cost, by }
+    }
+
+    /// Where the client stands after a decision of this process.
+    pub(super) fn decided_here(&self, demand: &Demand<'_>, decision: Decision) -> Standing {
+        Standing {
+            policy: self.policy.name.clone(),
+            limit: demand.limit,
+            remaining: decision.remaining,
+            reset_after: decision.reset_after,
+            retry_after: match decision.outcome {
+                Outcome::Denied { retry_after } => Some(retry_after),
+                Outcome::Allowed | Outcome::Granted(_) | Outcome::Booked { .. } => None,
+            },
+            source: Source::Local,
+        }
+    }
+}
+
+fn allowed(sofar: Sofar, degraded: Option<Trouble>) -> Verdict {
+    let receipt = Receipt { client: None, charges: sofar.charges };
+    Verdict::Allowed(Allowed { standings: sofar.standings, degraded, receipt })
+}
+
+/// Counts the decision of a dry run. What it charged can be given back like any charge.
+fn dry_decision(client: &Client, take: &Take, standing: &Standing, by: By) -> Option<Charged> {
+    let denied = standing.retry_after.is_some();
+    let outcome = if denied { "dry-run-denied" } else { "dry-run-allowed" };
+    measure::decision(&take.policy.name, client.kind(), outcome, standing.source);
+    (!denied).then(|| take.charged(by))
+}
+
+fn incident(client: &Client, standing: &Standing, takes: &[Take], route: &str) -> Incident {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let cost = takes.iter().find(|take| take.policy.name == standing.policy).map_or(0, |take| take.cost.get());
+    Incident {
+        at_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        client: client.clone(),
+        policy: standing.policy.clone(),
+        route: route.into(),
+        cost,
+        remaining: standing.remaining,
+        retry_after_s: standing.retry_after.and_then(retry_after_s),
+        source: standing.source,
+    }
+}

@@ -1,0 +1,259 @@
+//! The way to Redis: one multiplexed connection, a deadline on every call, the breaker, and what an error means.
+//!
+//! A connection is made by whoever needs one first, in a task of its own: a caller whose time is up goes away without
+//! it, and the next one finds it. When the breaker opens the connection is dropped, since a peer that has vanished without a word
+//! would leave it hanging.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value};
+use tokio::time::{error::Elapsed, timeout_at};
+use tracing::{Instrument, field};
+
+use crate::breaker::{Admission, Breaker, BreakerOptions, BreakerState, Outcome};
+use crate::measure;
+use crate::verdict::Trouble;
+
+/// How many calls may wait to be written. The crate's own 50 would make busy instances wait for each other.
+const PIPELINE_BUFFER: usize = 4096;
+
+/// How Redis is reached.
+#[derive(Debug, Clone)]
+pub struct RedisOptions {
+    /// `redis://[user:password@]host:port/db`, or `redis+unix:///path`.
+    pub url: String,
+    /// What a request may wait for Redis in all. 100 ms unless set.
+    pub timeout: Duration,
+    /// How long making a connection may take, whoever waits for it. 1 s unless set.
+    pub connect_timeout: Duration,
+    /// When to stop asking.
+    pub breaker: BreakerOptions,
+}
+
+impl RedisOptions {
+    /// Redis at `url`.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            timeout: Duration::from_millis(100),
+            connect_timeout: Duration::from_secs(1),
+            breaker: BreakerOptions::default(),
+        }
+    }
+}
+
+type Connecting = Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
+
+/// The way to a Redis server. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Link(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    address: String,
+    config: AsyncConnectionConfig,
+    timeout: Duration,
+    connection: ArcSwapOption<MultiplexedConnection>,
+    /// The attempt to connect that is under way.
+    attempt: Mutex<Option<Connecting>>,
+    breaker: Mutex<Breaker>,
+    /// What the last call met with, for those who look after the service.
+    last: Mutex<Option<Trouble>>,
+}
+
+impl Link {
+    /// Does not connect: that is for the first call.
+    ///
+    /// Errors: a URL that is none.
+    pub(crate) fn new(options: &RedisOptions) -> RedisResult<Self> {
+        let info = options.url.as_str().into_connection_info()?;
+        // Nagle's algorithm would hold back calls that follow one another.
+        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        let address = info.addr().to_string();
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(options.connect_timeout))
+            // Every call has a deadline of its own, which counts the time to connect, too.
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(PIPELINE_BUFFER);
+        Ok(Self(Arc::new(Inner {
+            client: Client::open(info)?,
+            address,
+            config,
+            timeout: options.timeout,
+            connection: ArcSwapOption::empty(),
+            attempt: Mutex::new(None),
+            breaker: Mutex::new(Breaker::new(options.breaker)),
+            last: Mutex::new(None),
+        })))
+    }
+
+    /// When a request that begins now has waited long enough.
+    pub(crate) fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.0.timeout).unwrap_or(now)
+    }
+
+    /// Where the breaker stands.
+    pub(crate) fn breaker(&self) -> BreakerState {
+        locked(&self.0.breaker).state()
+    }
+
+    /// What the last call met with, if it was trouble.
+    pub(crate) fn last_trouble(&self) -> Option<Trouble> {
+        locked(&self.0.last).clone()
+    }
+
+    /// Sends a command and waits for the answer, until `deadline`.
+    pub(crate) async fn ask(&self, operation: &'static str, command: Cmd, deadline: Instant) -> Result<Value, Trouble> {
+        let begun = Instant::now();
+        let admission = locked(&self.0.breaker).admit(begun);
+        if admission == Admission::Refused {
+            return Err(Trouble::Open);
+        }
+        let mut pending = Pending { link: self, admission, outcome: Outcome::Abandoned };
+        let span = tracing::info_span!(
+            "redis",
+            otel.name = operation,
+            otel.kind = "client",
+            db.system.name = "redis",
+            db.operation.name = operation,
+            server.address = self.0.address,
+            error.type = field::Empty,
+        );
+        let answer = async {
+            let answer = match timeout_at(deadline.into(), self.send(&command)).await {
+                Ok(answer) => answer.map_err(|error| self.understood(&error)),
+                Err(Elapsed { .. }) => Err(Trouble::Slow),
+            };
+            if let Err(trouble) = &answer {
+                tracing::Span::current().record("error.type", trouble.as_str());
+            }
+            answer
+        };
+        let answer = answer.instrument(span).await;
+        let trouble = answer.as_ref().err();
+        pending.outcome = if trouble.is_some_and(Trouble::is_outage) { Outcome::Failed } else { Outcome::Answered };
+        drop(pending);
+        measure::call(operation, trouble, begun.elapsed());
+        self.remember(trouble);
+        answer
+    }
+
+    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        let mut connection = self.connection().await?;
+        command.query_async(&mut connection).await
+    }
+
+    /// The connection, or the one that is being made.
+    async fn connection(&self) -> RedisResult<MultiplexedConnection> {
+        if let Some(connection) = &*self.0.connection.load() {
+            return Ok(MultiplexedConnection::clone(connection));
+        }
+        self.connecting().await
+    }
+
+    fn connecting(&self) -> Connecting {
+        let mut attempt = locked(&self.0.attempt);
+        if let Some(under_way) = &*attempt {
+            return under_way.clone();
+        }
+        let task = tokio::spawn(self.clone().connect());
+        let gone = || RedisError::from((ErrorKind::Io, "the task that connects has gone"));
+        let connecting = task.map(move |ended| ended.unwrap_or_else(|_| Err(gone()))).boxed().shared();
+        attempt.insert(connecting).clone()
+    }
+
+    async fn connect(self) -> RedisResult<MultiplexedConnection> {
+        let made = self.0.client.get_multiplexed_async_connection_with_config(&self.0.config).await;
+        let mut attempt = locked(&self.0.attempt);
+        if let Ok(connection) = &made {
+            self.0.connection.store(Some(Arc::new(connection.clone())));
+        }
+        *attempt = None;
+        made
+    }
+
+    /// What an error means for the request, and for the connection.
+    fn understood(&self, error: &RedisError) -> Trouble {
+        let trouble = trouble(error);
+        if trouble.is_outage() || error.is_unrecoverable_error() {
+            self.0.connection.store(None);
+        }
+        trouble
+    }
+
+    fn record(&self, admission: Admission, outcome: Outcome) {
+        let mut breaker = locked(&self.0.breaker);
+        let before = breaker.state();
+        breaker.record(admission, outcome, Instant::now(), fastrand::f64());
+        let after = breaker.state();
+        drop(breaker);
+        if before == after {
+            return;
+        }
+        if after == BreakerState::Open {
+            self.0.connection.store(None);
+        }
+        measure::breaker(after);
+        match after {
+            BreakerState::Closed => tracing::info!(address = %self.0.address, "Redis answers again"),
+            _ => tracing::warn!(address = %self.0.address, "Redis does not answer and is not asked for a while"),
+        }
+    }
+
+    /// Keeps what the matter is. What only an operator can put right is said once when it begins.
+    fn remember(&self, trouble: Option<&Trouble>) {
+        let mut last = locked(&self.0.last);
+        if last.as_ref() == trouble {
+            return;
+        }
+        if let Some(trouble @ (Trouble::NotLoaded | Trouble::Refused(_))) = trouble {
+            tracing::error!(address = %self.0.address, "{trouble}");
+        }
+        *last = trouble.cloned();
+    }
+}
+
+/// A call on which the breaker has not been told yet what came of it. Dropped, it is: whoever waited may have gone away.
+struct Pending<'a> {
+    link: &'a Link,
+    admission: Admission,
+    outcome: Outcome,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.link.record(self.admission, self.outcome);
+    }
+}
+
+/// A timeout of the operating system's or of making a connection is one of ours.
+fn trouble(error: &RedisError) -> Trouble {
+    if error.is_timeout() {
+        return Trouble::Slow;
+    }
+    match error.kind() {
+        ErrorKind::Server(_) | ErrorKind::Extension => refused(error),
+        ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => Trouble::Refused(error.to_string().into()),
+        _ => Trouble::Unreachable,
+    }
+}
+
+fn refused(error: &RedisError) -> Trouble {
+    let detail = error.detail().unwrap_or_default();
+    if error.code() == Some("ERR") && detail.starts_with("unknown command") {
+        return Trouble::NotLoaded;
+    }
+    Trouble::Refused(format!("{} {detail}", error.code().unwrap_or("ERR")).into())
+}
+
+/// Nothing that is done under these locks leaves half of it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
