@@ -17,6 +17,8 @@ pub enum Kind {
     Tenant,
     /// An address: of the peer, or of whom a trusted proxy has named.
     Ip,
+    /// A key that the application has chosen, for what is no person: a job, a webhook, a card number's hash.
+    Key,
     /// Nothing at all: the peer's address is not known. All such clients share one bucket.
     Unknown,
 }
@@ -29,6 +31,7 @@ impl Kind {
             Self::User => "user",
             Self::Tenant => "tenant",
             Self::Ip => "ip",
+            Self::Key => "key",
             Self::Unknown => "unknown",
         }
     }
@@ -72,7 +75,7 @@ impl Client {
             return Some(Self::unknown());
         }
         let (kind, id) = text.split_once(':')?;
-        let kind = [Kind::User, Kind::Tenant, Kind::Ip].into_iter().find(|known| known.as_str() == kind)?;
+        let kind = [Kind::User, Kind::Tenant, Kind::Ip, Kind::Key].into_iter().find(|known| known.as_str() == kind)?;
         let id = percent_decode_str(id).decode_utf8().ok().filter(|id| !id.is_empty())?;
         Some(Self::new(kind, &id))
     }

@@ -17,9 +17,13 @@
 //! | [`leases`], [`denials`] | tokens leased in advance, denials remembered: round trips saved |
 //! | [`own`] | limits of single clients |
 //! | [`measure`] | metrics |
+//! | `views` | what the limiter knows, as JSON (feature `admin`) |
+//! | `admin` | the router of the admin listener, and its page (feature `admin`) |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+#[cfg(feature = "admin")]
+pub mod admin;
 pub mod breaker;
 pub mod client;
 pub mod denials;
@@ -37,6 +41,8 @@ pub mod policy;
 pub mod rules;
 pub mod tell;
 pub mod verdict;
+#[cfg(feature = "admin")]
+pub mod views;
 
 pub use client::{Client, Kind};
 pub use identity::{Forwarded, GatewayHeader, Identity, Peer, Plan, Principal, Tenant};

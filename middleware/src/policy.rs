@@ -127,9 +127,14 @@ impl Policy {
     ///
     /// Errors: what is wrong with name, capacity or rate.
     pub fn new(name: &str, capacity: u64, rate: &str) -> Result<Self, PolicyError> {
-        let limit = limit(capacity, rate)?;
-        let (name, cost) = (PolicyName::new(name)?, Tokens::ONE);
-        Ok(Self { bucket: name.clone(), name, limit, cost, on_outage: OnOutage::default(), shadow: false, lease: None })
+        Ok(Self::with(PolicyName::new(name)?, limit(capacity, rate)?))
+    }
+
+    /// A policy with that limit. A request costs 1 token.
+    #[must_use]
+    pub fn with(name: PolicyName, limit: Limit) -> Self {
+        let (bucket, cost) = (name.clone(), Tokens::ONE);
+        Self { name, bucket, limit, cost, on_outage: OnOutage::default(), shadow: false, lease: None }
     }
 
     /// The same with another cost of a request that does not say.

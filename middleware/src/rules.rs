@@ -105,10 +105,10 @@ pub enum Clients {
 }
 
 impl Clients {
-    /// Reads `user`, `tenant`, `ip`, `unknown`, `user:42`, `ip:10.0.0.0/8`.
+    /// Reads `user`, `tenant`, `ip`, `key`, `unknown`, `user:42`, `ip:10.0.0.0/8`.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let kinds = [Kind::User, Kind::Tenant, Kind::Ip, Kind::Unknown];
+        let kinds = [Kind::User, Kind::Tenant, Kind::Ip, Kind::Key, Kind::Unknown];
         if let Some(kind) = kinds.into_iter().find(|kind| kind.as_str() == text) {
             return Some(Self::Kind(kind));
         }
@@ -148,6 +148,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The policies that they fall under.
+    #[must_use]
+    pub fn policies(&self) -> &[Arc<Policy>] {
+        &self.policies
+    }
+
     /// Every request.
     #[must_use]
     pub fn any() -> Self {
@@ -282,6 +288,14 @@ impl Rules {
     #[must_use]
     pub fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
         self.policies.iter().find(|policy| policy.name.as_str() == name)
+    }
+
+    /// The same with a policy that no rule names: for those who ask for it by name.
+    ///
+    /// Errors: there is another one of that name.
+    pub fn with_policy(mut self, policy: Policy) -> Result<Self, RulesError> {
+        self.know(&Arc::new(policy))?;
+        Ok(self)
     }
 
     /// The rules, in their order.
