@@ -1,0 +1,104 @@
+//! `POST /check`.
+
+use crate::service::{RULES, Service, redis};
+
+/// Status, what is left of each policy, and `Retry-After`.
+fn told(service: &Service, question: &str) -> (u16, Vec<(String, u64)>, Option<u64>) {
+    let answer = service.check(question);
+    let verdict = answer.json();
+    let standings = verdict["policies"].as_array().cloned().unwrap_or_default();
+    let left =
+        standings.iter().map(|row| (row["policy"].as_str().unwrap().to_owned(), row["remaining"].as_u64().unwrap()));
+    (answer.status, left.collect(), answer.header("retry-after").map(|seconds| seconds.parse().unwrap()))
+}
+
+fn left<const N: usize>(rows: [(&str, u64); N]) -> Vec<(String, u64)> {
+    rows.into_iter().map(|(policy, left)| (policy.to_owned(), left)).collect()
+}
+
+#[test]
+fn charges_all_policies_or_none() {
+    let redis = redis();
+    let service = Service::on(&redis);
+    let both = r#"{"client":"user:1","policies":["login","once"]}"#;
+    for n in 1..=3 {
+        assert_eq!(told(&service, both), (200, left([("login", 3 - n), ("once", 5 - n)]), None));
+    }
+    let (status, standings, retry_after) = told(&service, both);
+    assert_eq!((status, standings), (429, left([("login", 0), ("once", 2)])));
+    assert!((1190..=1200).contains(&retry_after.unwrap()), "{retry_after:?}");
+    assert_eq!(told(&service, r#"{"client":"user:1","policy":"once"}"#), (200, left([("once", 1)]), None));
+}
+
+#[test]
+fn waiting_that_does_not_help_is_not_asked_for() {
+    let redis = redis();
+    let service = Service::on(&redis);
+    let (status, _, retry_after) = told(&service, r#"{"client":"user:1","policy":"once","cost":6}"#);
+    assert_eq!((status, retry_after), (429, None));
+}
+
+#[test]
+fn goes_by_the_rules_where_no_policy_is_named() {
+    let redis = redis();
+    let service = Service::on(&redis);
+    for (question, policies) in [
+        (r#"{"client":"user:1","route":"/login","method":"POST"}"#, left([("global", 999), ("login", 2)])),
+        (r#"{"client":"user:1","route":"/login"}"#, left([])),
+        (r#"{"client":"user:1","route":"/healthz"}"#, left([])),
+        (r#"{"client":"user:1","route":"/nowhere"}"#, left([])),
+        // The dry run is taken, and not told.
+        (r#"{"client":"user:2","route":"/search"}"#, left([("global", 999)])),
+        (r#"{"client":"user:3","route":"/search"}"#, left([("global", 999)])),
+    ] {
+        assert_eq!(told(&service, question), (200, policies, None), "{question}");
+    }
+    let again = told(&service, r#"{"client":"user:2","route":"/search"}"#);
+    assert_eq!(again.0, 200);
+    let metrics = service.get("/metrics").text;
+    let denied = r#"rl_decisions_total{policy="trial",kind="user",outcome="dry-run-denied",source="redis"} 1"#;
+    assert!(metrics.contains(denied), "{metrics}");
+    assert!(!metrics.contains("user:"), "a client is named in the metrics");
+}
+
+#[test]
+fn a_limit_can_come_with_the_question() {
+    for url in [Some(redis()), None] {
+        let at = url.as_ref().map(|redis| format!("redis://127.0.0.1:{}", redis.port()));
+        let service = Service::with(at.as_deref(), "", &[]);
+        let ask = |capacity: u64| {
+            let question =
+                format!(r#"{{"key":"mail {{}} {capacity}","limit":{{"capacity":{capacity},"rate":"1/h"}}}}"#);
+            told(&service, &question).0
+        };
+        assert_eq!([ask(2), ask(2), ask(2)], [200, 200, 429]);
+        assert_eq!(ask(1), 200, "another key is another bucket");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_said() {
+    let service = Service::with(None, RULES, &[]);
+    for (question, status, detail) in [
+        ("{}", 400, "say either client or key"),
+        (r#"{"client":"user:1","key":"x","policy":"login"}"#, 400, "say either client or key"),
+        (r#"{"key":"","policy":"login"}"#, 400, "key must not be empty"),
+        (r#"{"client":"user:1"}"#, 400, "say policy, policies, limit or route"),
+        (r#"{"client":"user:1","policy":"login","limit":{"capacity":1,"rate":"1"}}"#, 400, "say one of"),
+        (r#"{"client":"user:1","policies":[]}"#, 400, "policies must be 1 to 16 names"),
+        (r#"{"client":"user:1","policies":["login","login"]}"#, 400, "different buckets"),
+        (r#"{"client":"user:1","policy":"x"}"#, 404, "there is no policy \"x\""),
+        (r#"{"client":"user:1","policy":"login","cost":9007199254740992}"#, 400, "cost must be"),
+        (r#"{"client":"user:1","limit":{"capacity":1,"rate":"often"}}"#, 400, "rate must be"),
+        (r#"{"client":"user:1","limit":{"capacity":9007199254740992,"rate":"1"}}"#, 400, "capacity must be"),
+        (r#"{"client":"user:1","route":"/","method":"G T"}"#, 400, "method must be"),
+        (r#"{"client":"user:1","polcy":"login"}"#, 422, "unknown field `polcy`"),
+        ("{", 400, "EOF"),
+    ] {
+        let answer = service.check(question);
+        assert_eq!(answer.status, status, "{question}: {}", answer.text);
+        assert!(answer.json()["detail"].as_str().unwrap().contains(detail), "{question}: {}", answer.text);
+    }
+    assert_eq!(service.get("/nowhere").status, 404);
+    assert_eq!(service.get("/check").status, 405);
+}
