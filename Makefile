@@ -1,6 +1,7 @@
 # Everything a user or CI does with librl. `make` alone prints this list.
 
 PORT ?= 6379
+HTTP_PORT ?= 8080
 IMAGE ?= librl
 BASE ?= redis:8
 DOCKER_BUILD ?= docker build
@@ -10,7 +11,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny bench clients image image-check clean
+.PHONY: help run serve build setup test test-core test-server test-http test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny bench bench-http clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -18,16 +19,23 @@ help: ## Print this list
 run: ## Build, start a server with the module on 127.0.0.1:PORT (6379), show the first answers, stay until Ctrl-C
 	@scripts/run.sh $(PORT)
 
+serve: ## Start rl-service on 127.0.0.1:HTTP_PORT (8080) with a Redis of its own, or on REDIS=redis://..., with RULES=FILE
+	@scripts/serve.sh $(HTTP_PORT)
+
 build: setup ## Build the module: target/release/librl.so
 	cargo build --release --locked
 
 setup: ## Install what a build and a run need, if anything is missing (Debian, Ubuntu)
 	@scripts/setup.sh
 
-test: test-core test-server ## Every test: the arithmetic, then the module in every server below
+test: test-core test-server test-http ## Every test: the arithmetic, the module in every server below, the HTTP side
 
 test-core: setup ## Test the arithmetic alone
 	cargo test --locked -p rl-core
+
+test-http: build ## Test rl-tower and rl-service, with real servers and the admin page in a real browser
+	@scripts/setup.sh browser
+	@scripts/test-http.sh
 
 test-all: build ## Test the module in every server that can be fetched, old and new
 	@scripts/setup.sh servers
@@ -65,7 +73,11 @@ check: lint test ## lint and test: what a change has to pass
 deny: ## Check licences, sources and known faults of the dependencies
 	@scripts/deny.sh
 
-bench: ## Measure
+bench-http: build ## Measure what the limiter costs an HTTP service, beside none and a Lua script
+	@scripts/setup.sh bench
+	RL_MODULE=$(CARGO_TARGET_DIR)/release/librl.so cargo bench --locked -p rl-service --bench http
+
+bench: ## Measure the arithmetic and the module
 	@scripts/setup.sh bench
 	@scripts/bench.sh
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh [bench | servers]   Installs what is missing to build and run the module (with `bench`: to measure it or to watch its
-# memory, with `servers`: to fetch every server, too). Where nothing is missing it calls no package manager, so it needs neither root nor a network.
+# setup.sh [bench | browser | servers]   Installs what is missing to build and run the module (with `bench`: to measure it or to
+# watch its memory, with `browser`: to see the admin page in one, with `servers`: to fetch every server, too). Where nothing is missing it calls no package manager, so it needs neither root nor a network.
 set -euo pipefail
 
 packages=()
@@ -31,6 +31,10 @@ echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing "a C compiler wit
 libclang || missing "libclang (the server's API is translated from C at build time)" libclang-dev
 if [ "${1:-}" = bench ]; then
   there valgrind || missing "valgrind (instructions are counted with it)" valgrind
+  there wrk || missing "wrk (the HTTP services are put under load with it)" wrk
+fi
+if [ "${1:-}" = browser ]; then
+  there chromedriver || missing "Chromium and its driver (the admin page is tested in it)" chromium chromium-driver
 fi
 if [ "${1:-}" = servers ]; then
   there pip3 || there pip || missing "pip (some servers come in Python packages)" python3-pip

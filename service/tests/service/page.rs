@@ -1,10 +1,12 @@
 //! The admin listener, and its page in a real browser.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fantoccini::wd::TimeoutConfiguration;
 use fantoccini::{Client, ClientBuilder, Locator};
+use futures_util::FutureExt;
 use serde_json::json;
 
 use crate::server::{free_port, not_tested};
@@ -41,22 +43,28 @@ fn the_page_may_load_nothing_from_elsewhere() {
     }
 }
 
-/// A browser with one window, gone when dropped.
+/// A browser with one window.
 struct Browser {
     driver: Child,
     client: Client,
 }
 
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
+/// Does something in a browser with a window of that size, and closes it, whatever came of it.
+async fn in_browser(size: [u32; 2], dark: bool, something: impl AsyncFnOnce(&Browser)) {
+    let Some(mut browser) = Browser::open(size, dark).await else { return };
+    let done = AssertUnwindSafe(something(&browser)).catch_unwind().await;
+    // Its driver, killed, would leave it behind.
+    let _ = browser.client.clone().close().await;
+    let _ = browser.driver.kill();
+    let _ = browser.driver.wait();
+    if let Err(panic) = done {
+        resume_unwind(panic);
     }
 }
 
 impl Browser {
     /// `None` where there is none on this machine.
-    async fn open(width: u32, height: u32, dark: bool) -> Option<Self> {
+    async fn open([width, height]: [u32; 2], dark: bool) -> Option<Self> {
         let port = free_port();
         let spawned = Command::new("chromedriver")
             .arg(format!("--port={port}"))
@@ -137,72 +145,76 @@ const HOSTILE: &str = "user:<img src=x onerror=document.title='broken'>";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_sees_and_does_all_of_it() {
-    let Some(browser) = Browser::open(1100, 900, false).await else { return };
-    let redis = redis();
-    let service = Service::on(&redis);
-    for client in ["user:42", "user:42", "user:42", "user:42", "user:42"] {
-        service.check(&json!({ "client": client, "policies": ["global", "login"], "route": "/login" }).to_string());
-    }
-    for _ in 0..2 {
-        service.check(&json!({ "client": HOSTILE, "limit": { "capacity": 1, "rate": "0" } }).to_string());
-    }
+    in_browser([1100, 900], false, async |browser| {
+        let redis = redis();
+        let service = Service::on(&redis);
+        for client in ["user:42", "user:42", "user:42", "user:42", "user:42"] {
+            service.check(&json!({ "client": client, "policies": ["global", "login"], "route": "/login" }).to_string());
+        }
+        for _ in 0..2 {
+            service.check(&json!({ "client": HOSTILE, "limit": { "capacity": 1, "rate": "0" } }).to_string());
+        }
 
-    browser.client.goto(&service.admin_url("/")).await.unwrap();
-    browser.type_into("#token", "wrong").await;
-    browser.click("#entry button").await;
-    browser.shows("#fault", "The token is wrong.").await;
-    browser.type_into("#token", ADMIN_TOKEN).await;
-    browser.click("#entry button").await;
-    browser.shows("#health", "ok, Redis: breaker closed").await;
+        browser.client.goto(&service.admin_url("/")).await.unwrap();
+        browser.type_into("#token", "wrong").await;
+        browser.click("#entry button").await;
+        browser.shows("#fault", "The token is wrong.").await;
+        browser.type_into("#token", ADMIN_TOKEN).await;
+        browser.click("#entry button").await;
+        browser.shows("#health", "ok, Redis: breaker closed").await;
 
-    browser.shows("#top", "user:42").await;
-    browser.shows("#denials", "needs 1 of \"login\", has 0; wait 20 min").await;
-    browser.shows("#rules", "POST /login: global login").await;
+        browser.shows("#top", "user:42").await;
+        browser.shows("#denials", "needs 1 of \"login\", has 0; wait 20 min").await;
+        browser.shows("#rules", "POST /login: global login").await;
 
-    browser.type_into("#client", "user:42").await;
-    browser.click("#lookup button").await;
-    browser.shows("#buckets .bucket:nth-child(2)", "login: 3, 1/20m").await;
-    browser.shows("#buckets .bucket:nth-child(2) .figures", "0 of 3 left").await;
-    browser.shows("#client-denials", "/login").await;
-    browser.picture("light").await;
+        browser.type_into("#client", "user:42").await;
+        browser.click("#lookup button").await;
+        browser.shows("#buckets .bucket:nth-child(2)", "login: 3, 1/20m").await;
+        browser.shows("#buckets .bucket:nth-child(2) .figures", "0 of 3 left").await;
+        browser.shows("#client-denials", "/login").await;
+        browser.picture("light").await;
 
-    browser.type_into("#buckets .bucket:nth-child(2) input", "2").await;
-    browser.click("#buckets .bucket:nth-child(2) .actions button:last-child").await;
-    browser.shows("#buckets .bucket:nth-child(2) .figures", "2 of 3 left").await;
-    browser.click("#buckets .bucket:nth-child(2) .reset").await;
-    browser.shows("#buckets .bucket:nth-child(2) .figures", "3 of 3 left, full").await;
-    assert_eq!(service.check(r#"{"client":"user:42","policy":"login"}"#).status, 200, "it can go on at once");
+        browser.type_into("#buckets .bucket:nth-child(2) input", "2").await;
+        browser.click("#buckets .bucket:nth-child(2) .actions button:last-child").await;
+        browser.shows("#buckets .bucket:nth-child(2) .figures", "2 of 3 left").await;
+        browser.click("#buckets .bucket:nth-child(2) .reset").await;
+        browser.shows("#buckets .bucket:nth-child(2) .figures", "3 of 3 left, full").await;
+        assert_eq!(service.check(r#"{"client":"user:42","policy":"login"}"#).status, 200, "it can go on at once");
 
-    // A client is found with a click, whatever it is called.
-    browser.shows("#denials", "user:<img").await;
-    browser.click("#denials li .client").await;
-    assert_eq!(browser.script("return document.title").await, "Rate limits");
-    assert_eq!(browser.script("return document.images.length").await, 0);
-    let faults = browser.script("return document.getElementById('fault').hidden").await;
-    assert_eq!(faults, true);
+        // A client is found with a click, whatever it is called.
+        browser.shows("#denials", "user:<img").await;
+        browser.click("#denials li .client").await;
+        assert_eq!(browser.script("return document.title").await, "Rate limits");
+        assert_eq!(browser.script("return document.images.length").await, 0);
+        let faults = browser.script("return document.getElementById('fault').hidden").await;
+        assert_eq!(faults, true);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_is_seen_to_fill() {
-    let Some(browser) = Browser::open(1100, 900, false).await else { return };
-    let service = Service::with(None, "[policies.slow]\ncapacity = 100\nrate = 10", &[]);
-    service.check(r#"{"client":"user:1","policy":"slow","cost":100}"#);
-    browser.client.goto(&service.admin_url("/#user%3A1")).await.unwrap();
-    browser.type_into("#token", ADMIN_TOKEN).await;
-    browser.click("#entry button").await;
-    browser.shows("#buckets", "slow: 100, 10/s").await;
-    let width = "return parseFloat(document.querySelector('.level').style.width)";
-    let before = browser.script(width).await.as_f64().unwrap();
-    // Within a second, so between two answers: it is drawn.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let after = browser.script(width).await.as_f64().unwrap();
-    assert!(before < after && after <= 100.0, "{before} {after}");
-    browser.shows("#buckets .figures", "100 of 100 left, full").await;
+    in_browser([1100, 900], false, async |browser| {
+        let service = Service::with(None, "[policies.slow]\ncapacity = 100\nrate = 10", &[]);
+        service.check(r#"{"client":"user:1","policy":"slow","cost":100}"#);
+        browser.client.goto(&service.admin_url("/#user%3A1")).await.unwrap();
+        browser.type_into("#token", ADMIN_TOKEN).await;
+        browser.click("#entry button").await;
+        browser.shows("#buckets", "slow: 100, 10/s").await;
+        let width = "return parseFloat(document.querySelector('.level').style.width)";
+        let before = browser.script(width).await.as_f64().unwrap();
+        // Within a second, so between two answers: it is drawn.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let after = browser.script(width).await.as_f64().unwrap();
+        assert!(before < after && after <= 100.0, "{before} {after}");
+        browser.shows("#buckets .figures", "100 of 100 left, full").await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_fits_a_phone_and_goes_dark() {
-    let Some(browser) = Browser::open(360, 740, true).await else { return };
+    in_browser([360, 740], true, async |browser| {
     let redis = redis();
     let service = Service::on(&redis);
     for _ in 0..5 {
@@ -221,16 +233,20 @@ async fn it_fits_a_phone_and_goes_dark() {
     assert!(wide.as_i64().unwrap() <= 0, "it is {wide} pixels too wide");
     let small = "return [...document.querySelectorAll('button:not(.client), input')].filter((e) => e.offsetParent && e.offsetHeight < 40).length";
     assert_eq!(browser.script(small).await, 0, "something is too small for a finger");
+})
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_redis_gone_it_says_so_and_shows_what_it_knows() {
-    let Some(browser) = Browser::open(1100, 900, false).await else { return };
-    let service = Service::with(Some("redis://127.0.0.1:1"), RULES, &[]);
-    service.check(r#"{"client":"user:1","policy":"global"}"#);
-    browser.client.goto(&service.admin_url("/")).await.unwrap();
-    browser.type_into("#token", ADMIN_TOKEN).await;
-    browser.click("#entry button").await;
-    browser.shows("#health", "degraded: Redis").await;
-    browser.shows("#policies", "login").await;
+    in_browser([1100, 900], false, async |browser| {
+        let service = Service::with(Some("redis://127.0.0.1:1"), RULES, &[]);
+        service.check(r#"{"client":"user:1","policy":"global"}"#);
+        browser.client.goto(&service.admin_url("/")).await.unwrap();
+        browser.type_into("#token", ADMIN_TOKEN).await;
+        browser.click("#entry button").await;
+        browser.shows("#health", "degraded: Redis").await;
+        browser.shows("#policies", "login").await;
+    })
+    .await;
 }
