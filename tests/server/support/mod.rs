@@ -284,8 +284,14 @@ pub fn server_binary() -> PathBuf {
 
 /// The module under test.
 pub fn module() -> PathBuf {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/release/librl.so");
-    std::env::var_os("RL_MODULE").map_or(built, PathBuf::from)
+    std::env::var_os("RL_MODULE").map_or_else(|| target().join("release/librl.so"), PathBuf::from)
+}
+
+/// Where cargo builds. The tests of `middleware/` use this, too, and their manifest lies one below the workspace.
+fn target() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = manifest.ancestors().find(|folder| folder.join("Cargo.lock").exists()).unwrap_or(manifest);
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
 }
 
 /// What the first of the five integers is for each of `clients`, all asking `line` at the same moment, each on a thread of
