@@ -96,10 +96,10 @@ fn items(standings: &[Standing], item: fn(&Standing) -> String) -> String {
 
 fn triple(standings: &[Standing], headers: &mut HeaderMap, [limit, remaining, reset]: [&'static str; 3]) {
     let Some(closest) = standings.iter().min_by_key(|standing| closeness(standing)) else { return };
-    append(headers, HeaderName::from_static(limit), closest.limit.capacity().get());
-    append(headers, HeaderName::from_static(remaining), closest.remaining);
+    append(headers, HeaderName::from_static(limit), held(closest.limit.capacity().get()));
+    append(headers, HeaderName::from_static(remaining), held(closest.remaining));
     if let Some(seconds) = seconds(closest.reset_after) {
-        append(headers, HeaderName::from_static(reset), seconds);
+        append(headers, HeaderName::from_static(reset), held(seconds));
     }
 }
 
