@@ -3,7 +3,7 @@
 //! | metric | kind | labels | |
 //! |---|---|---|---|
 //! | `rl_requests_total` | counter | `outcome` | requests: `allowed`, `denied`, `unavailable`, `skipped`, `unmatched` |
-//! | `rl_decisions_total` | counter | `policy`, `kind`, `outcome`, `source` | decisions on each policy: `allowed`, `denied`, `dry-run-denied` |
+//! | `rl_decisions_total` | counter | `policy`, `kind`, `outcome`, `source` | decisions on each policy: `allowed`, `denied`, `unavailable`, `dry-run-allowed`, `dry-run-denied` |
 //! | `rl_degraded_total` | counter | `policy`, `trouble` | decisions without Redis |
 //! | `rl_refunded_tokens_total` | counter | `policy` | tokens given back after the response |
 //! | `rl_leased_tokens_total`, `rl_returned_tokens_total` | counter | `policy` | tokens leased, and given back unused |
