@@ -1,6 +1,6 @@
 //! Rules that can be exchanged while requests are decided.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,24 +44,33 @@ impl LiveRules {
     ///
     /// Looking beats watching here: editors and orchestrators replace files in ways that watches lose.
     pub async fn follow(self, path: PathBuf, every: Duration) {
-        let mut seen = read(&path).await;
+        // The file may have changed since whoever calls this has read it: the first look counts, too.
+        let mut seen = None;
         loop {
-            tokio::time::sleep(every).await;
             let found = read(&path).await;
-            if found == seen {
-                continue;
+            if seen.as_ref() != Some(&found) {
+                self.follow_up(&path, found.as_deref());
+                seen = Some(found);
             }
-            match found.as_deref().map_err(|error| RulesError::new(error.as_str())).and_then(|text| self.reload(text)) {
-                Ok(()) => tracing::info!(path = %path.display(), "rules reloaded"),
-                Err(error) => tracing::error!(path = %path.display(), %error, "the rules stay as they are"),
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    /// Puts the rules of a file that was found to be `text` in force, unless they are.
+    fn follow_up(&self, path: &Path, text: Result<&str, &String>) {
+        match text.map_err(RulesError::new).and_then(Rules::parse) {
+            Ok(rules) if rules == *self.now() => {}
+            Ok(rules) => {
+                self.replace(rules);
+                tracing::info!(path = %path.display(), "rules reloaded");
             }
-            seen = found;
+            Err(error) => tracing::error!(path = %path.display(), %error, "the rules stay as they are"),
         }
     }
 }
 
 /// What the file holds, or why that is not known.
-async fn read(path: &std::path::Path) -> Result<String, String> {
+async fn read(path: &Path) -> Result<String, String> {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path).map_err(|error| error.to_string()));
     read.await.unwrap_or_else(|error| Err(error.to_string()))

@@ -164,6 +164,20 @@ async fn a_file_is_followed_and_a_bad_one_refused() {
     following.abort();
 }
 
+#[tokio::test]
+async fn a_change_before_the_first_look_is_not_missed() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "[policies.a]\ncapacity = 1\nrate = 1").unwrap();
+    let live = LiveRules::new(Rules::parse(RULES).unwrap());
+    let every = std::time::Duration::from_millis(5);
+    let following = tokio::spawn(live.clone().follow(file.path().to_owned(), every));
+    while live.now().policies().len() != 1 {
+        assert!(!following.is_finished());
+        tokio::time::sleep(every).await;
+    }
+    following.abort();
+}
+
 #[test]
 fn a_rule_can_be_shown() {
     let rules = Rules::parse(RULES).unwrap();
