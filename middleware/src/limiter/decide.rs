@@ -137,7 +137,8 @@ impl Limiter {
     /// Spends from a lease, and takes one if that is worth it. `None` leaves the charge to Redis.
     async fn leased(&self, link: &Link, take: &Take, deadline: Instant) -> Option<(Standing, Arc<Pool>)> {
         let lease = take.policy.lease?;
-        if take.cost > lease {
+        // What costs nothing is a question of where the client stands, which Redis knows better.
+        if take.cost > lease || take.cost == Tokens::ZERO {
             return None;
         }
         let pool = self.0.leases.pool(&take.key, &take.policy.name, Instant::now());
