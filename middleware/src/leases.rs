@@ -129,6 +129,11 @@ impl Pool {
         }
     }
 
+    /// Whether too little is left for leases.
+    pub(crate) fn is_scarce(&self, now: Instant) -> bool {
+        self.state().scarce_until > now
+    }
+
     /// Takes out all that is left.
     fn empty(&self) -> u64 {
         std::mem::take(&mut self.state().tokens)
@@ -191,7 +196,7 @@ impl Leases {
         if let Some(standing) = pool.spend(limit, cost, now) {
             return Spend::Spent(standing);
         }
-        if busy && pool.state().scarce_until <= now { Spend::Lease } else { Spend::Ask }
+        if busy && !pool.is_scarce(now) { Spend::Lease } else { Spend::Ask }
     }
 
     /// Takes out what was leased long enough ago and is not used.

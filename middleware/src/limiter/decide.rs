@@ -150,7 +150,9 @@ impl Limiter {
         // One leases, the others wait for what it brings.
         let leasing = tokio::time::timeout_at(deadline.into(), pool.leasing.lock()).await.ok()?;
         let mut standing = pool.spend(&take.limit, take.cost, Instant::now());
-        if standing.is_none() && self.lease(link, take, &pool, deadline).await.is_ok() {
+        // The one before may have found that too little is left: those who waited do not each find it out again.
+        let worth_it = standing.is_none() && !pool.is_scarce(Instant::now());
+        if worth_it && self.lease(link, take, &pool, deadline).await.is_ok() {
             standing = pool.spend(&take.limit, take.cost, Instant::now());
         }
         drop(leasing);
