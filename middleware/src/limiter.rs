@@ -182,7 +182,6 @@ impl Limiter {
             if cost == Tokens::ZERO {
                 continue;
             }
-            self.forget_denial(&key);
             measure::refunded(&policy, cost.get());
             match by {
                 By::Lease(pool) => pool.unspend(cost),
@@ -191,6 +190,8 @@ impl Limiter {
                     let _ = self.give(&key, cost).await;
                 }
             }
+            // Not before: a request in between would be denied, and remembered.
+            self.forget_denial(&key);
         }
     }
 
@@ -214,6 +215,7 @@ impl Limiter {
             let Some(tokens) = Tokens::new(left) else { continue };
             // What cannot be given back is lost to the client until the bucket refills; kept, it might be spent twice.
             if self.give(&pool.key, tokens).await.is_ok() {
+                self.forget_denial(&pool.key);
                 measure::returned(&pool.policy, left);
             }
         }
