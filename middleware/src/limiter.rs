@@ -224,13 +224,25 @@ impl Limiter {
     /// Sees to it that leases that are not used go back. Begins with the first lease, as there need not be a runtime before.
     fn sweep(&self) {
         if !self.0.sweeping.swap(true, Ordering::Relaxed) {
-            tokio::spawn(sweep(Arc::downgrade(&self.0)));
+            tokio::spawn(sweep(Sweeping(Arc::downgrade(&self.0))));
+        }
+    }
+}
+
+/// Says that nobody sweeps when the task that does ends, be it with its runtime: the next lease begins it anew.
+struct Sweeping(Weak<Inner>);
+
+impl Drop for Sweeping {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.sweeping.store(false, Ordering::Relaxed);
         }
     }
 }
 
 /// Gives unused leases back, as long as there is a limiter.
-async fn sweep(limiter: Weak<Inner>) {
+async fn sweep(sweeping: Sweeping) {
+    let Sweeping(limiter) = &sweeping;
     while let Some(inner) = limiter.upgrade() {
         let limiter = Limiter(inner);
         let rhythm = limiter.0.leases.rhythm();

@@ -160,7 +160,8 @@ impl Link {
 
     fn connecting(&self) -> Connecting {
         let mut attempt = locked(&self.0.attempt);
-        if let Some(under_way) = &*attempt {
+        // One that has ended and is still here was aborted with its runtime.
+        if let Some(under_way) = attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
             return under_way.clone();
         }
         let task = tokio::spawn(self.clone().connect());
