@@ -11,7 +11,9 @@ use arc_swap::ArcSwapOption;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value,
+};
 use tokio::time::{error::Elapsed, timeout_at};
 use tracing::{Instrument, field};
 
@@ -57,6 +59,9 @@ pub(crate) struct Link(Arc<Inner>);
 struct Inner {
     client: Client,
     address: String,
+    /// The same as spans have it: the host, or the path of a socket that has no port.
+    host: String,
+    port: Option<u16>,
     config: AsyncConnectionConfig,
     timeout: Duration,
     connection: ArcSwapOption<MultiplexedConnection>,
@@ -76,6 +81,10 @@ impl Link {
         // Nagle's algorithm would hold back calls that follow one another.
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let address = info.addr().to_string();
+        let (host, port) = match info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), Some(*port)),
+            _ => (address.clone(), None),
+        };
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(options.connect_timeout))
             // Every call has a deadline of its own, which counts the time to connect, too.
@@ -84,6 +93,8 @@ impl Link {
         Ok(Self(Arc::new(Inner {
             client: Client::open(info)?,
             address,
+            host,
+            port,
             config,
             timeout: options.timeout,
             connection: ArcSwapOption::empty(),
@@ -123,7 +134,8 @@ impl Link {
             otel.kind = "client",
             db.system.name = "redis",
             db.operation.name = operation,
-            server.address = self.0.address,
+            server.address = self.0.host,
+            server.port = self.0.port,
             error.type = field::Empty,
         );
         let answer = async {
