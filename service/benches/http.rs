@@ -109,8 +109,10 @@ impl Lua {
         let info = redis.into_connection_info().unwrap().set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let config = redis::AsyncConnectionConfig::new().set_pipeline_buffer_size(4096).set_response_timeout(None);
         let client = redis::Client::open(info).unwrap();
-        let connection = client.get_multiplexed_async_connection_with_config(&config).await.unwrap();
-        Self { connection, script: Script::new(SCRIPT) }
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.unwrap();
+        let script = Script::new(SCRIPT);
+        script.load_async(&mut connection).await.unwrap();
+        Self { connection, script }
     }
 
     async fn limit(
@@ -169,7 +171,7 @@ impl Subject {
                 command
             }
         };
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let process = command.stdout(Stdio::null()).stderr(Stdio::inherit()).env("RUST_LOG", "warn").spawn().unwrap();
         let subject = Self { process, port };
         server::eventually("it serves", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         subject
