@@ -1,12 +1,15 @@
 //! Who is being limited.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 
 /// What would break a key, a hash tag or a line of a log.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'{').add(b'}').add(b'"').add(b'\\');
+
+/// The longest network of IPv6 with its kind before it.
+const IP_LEN: usize = 46;
 
 /// What a client was known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +56,13 @@ impl Client {
     pub fn new(kind: Kind, id: &str) -> Self {
         let text = format!("{}:{}", kind.as_str(), percent_encode(id.as_bytes(), ESCAPED));
         Self { kind, text: text.into() }
+    }
+
+    /// The client at an address or in a network, in which there is nothing to escape.
+    pub(crate) fn at(address: impl fmt::Display) -> Self {
+        let mut text = String::with_capacity(IP_LEN);
+        let _ = write!(text, "{}:{address}", Kind::Ip.as_str());
+        Self { kind: Kind::Ip, text: text.into() }
     }
 
     /// A principal.

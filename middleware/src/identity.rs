@@ -149,10 +149,10 @@ impl Identity {
         match address.map(|address| address.to_canonical()) {
             None => Client::unknown(),
             Some(IpAddr::V6(v6)) if self.ipv6_prefix < 128 => match IpNet::new(v6.into(), self.ipv6_prefix) {
-                Ok(network) => Client::new(Kind::Ip, &network.trunc().to_string()),
-                Err(_) => Client::new(Kind::Ip, &v6.to_string()),
+                Ok(network) => Client::at(network.trunc()),
+                Err(_) => Client::at(v6),
             },
-            Some(address) => Client::new(Kind::Ip, &address.to_string()),
+            Some(address) => Client::at(address),
         }
     }
 }

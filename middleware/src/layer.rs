@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use rl_core::Tokens;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::client::Client;
 use crate::identity::Identity;
 use crate::limiter::{Limiter, Receipt};
-use crate::measure;
+use crate::measure::{self, Request};
 use crate::rules::{Chosen, Facts, LiveRules};
 use crate::tell::{Fields, ProblemJson, Responder};
 use crate::verdict::{Allowed, Charge, Denied, Refusal, Standing, Trouble, Verdict};
@@ -129,9 +129,9 @@ pub struct RateLimit<S, R = ProblemJson> {
     responder: R,
 }
 
-impl<S, R, B, A> Service<Request<B>> for RateLimit<S, R>
+impl<S, R, B, A> Service<http::Request<B>> for RateLimit<S, R>
 where
-    S: Service<Request<B>, Response = Response<A>> + Clone + Send + 'static,
+    S: Service<http::Request<B>, Response = Response<A>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Send,
     R: Responder<A> + Clone + Send + 'static,
@@ -146,7 +146,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
         // The service that was polled ready is the one to call; the clone takes its place and is polled in its turn.
         let clone = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, clone);
@@ -154,9 +154,9 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             match settings.decide(&parts).await {
-                Decided::Free => ready.call(Request::from_parts(parts, body)).await,
+                Decided::Free => ready.call(http::Request::from_parts(parts, body)).await,
                 Decided::Limited(Verdict::Allowed(allowed)) => {
-                    let response = ready.call(Request::from_parts(parts, body)).await;
+                    let response = ready.call(http::Request::from_parts(parts, body)).await;
                     settings.finished(response, allowed)
                 }
                 Decided::Limited(Verdict::Denied(denied)) => Ok(settings.denied(denied, &responder)),
@@ -182,7 +182,7 @@ enum Decided {
 impl Settings {
     async fn decide(&self, parts: &Parts) -> Decided {
         if self.skip.as_ref().is_some_and(|skip| skip(parts)) {
-            measure::request("skipped");
+            measure::request(Request::Skipped);
             return Decided::Free;
         }
         let client = self.identity.identify(&parts.headers, &parts.extensions);
@@ -196,21 +196,21 @@ impl Settings {
         };
         let verdict = self.limiter.check(&client, &charges, &route).await;
         measure::request(match &verdict {
-            Verdict::Allowed(_) => "allowed",
-            Verdict::Denied(_) => "denied",
-            Verdict::Unavailable(_) => "unavailable",
+            Verdict::Allowed(_) => Request::Allowed,
+            Verdict::Denied(_) => Request::Denied,
+            Verdict::Unavailable(_) => Request::Unavailable,
         });
         Decided::Limited(verdict)
     }
 
     /// What a request falls under, or how one is counted that falls under nothing.
-    fn charges(&self, parts: &Parts, client: &Client, route: &str) -> Result<Vec<Charge>, &'static str> {
+    fn charges(&self, parts: &Parts, client: &Client, route: &str) -> Result<Vec<Charge>, Request> {
         let rules = self.rules.now();
         let plan = self.identity.plan(&parts.headers, &parts.extensions);
         let policies = match rules.choose(&Facts { route, method: &parts.method, plan, client }) {
             Chosen::Policies(policies) => policies,
-            Chosen::Skip => return Err("skipped"),
-            Chosen::Nothing => return Err("unmatched"),
+            Chosen::Skip => return Err(Request::Skipped),
+            Chosen::Nothing => return Err(Request::Unmatched),
         };
         let cost = self.cost.as_ref().and_then(|cost| cost(parts));
         let charge = |policy: &Arc<_>| {

@@ -27,9 +27,26 @@ impl From<&PolicyName> for SharedString {
     }
 }
 
-/// A request.
-pub(crate) fn request(outcome: &'static str) {
-    counter!("rl_requests_total", "outcome" => outcome).increment(1);
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    Allowed,
+    Denied,
+    Unavailable,
+    Skipped,
+    Unmatched,
+}
+
+/// A request. Names and labels that are constants cost no allocation.
+pub(crate) fn request(request: Request) {
+    let counter = match request {
+        Request::Allowed => counter!("rl_requests_total", "outcome" => "allowed"),
+        Request::Denied => counter!("rl_requests_total", "outcome" => "denied"),
+        Request::Unavailable => counter!("rl_requests_total", "outcome" => "unavailable"),
+        Request::Skipped => counter!("rl_requests_total", "outcome" => "skipped"),
+        Request::Unmatched => counter!("rl_requests_total", "outcome" => "unmatched"),
+    };
+    counter.increment(1);
 }
 
 /// A decision.

@@ -195,19 +195,18 @@ impl Limiter {
         self.0.own.keep(client, own, now);
     }
 
-    /// The limits that a request of `client` goes by. Where Redis does not say, what was known before.
-    pub(super) async fn own_limits_by(&self, client: &Client, deadline: Option<Instant>) -> Arc<Own> {
+    /// The limits of its own that a request of `client` goes by. Where Redis does not say, what was known before.
+    pub(super) async fn own_limits_by(&self, client: &Client, deadline: Option<Instant>) -> Option<Arc<Own>> {
         if !self.0.options.own_limits {
-            return Arc::default();
+            return None;
         }
-        let known = self.0.own.known(client, Instant::now());
-        match (known, &self.0.link, deadline) {
-            (Some((own, true)), _, _) => own,
-            (known, Some(link), Some(deadline)) => match self.read_own_limits(link, client, deadline).await {
-                Ok(own) => own,
-                Err(_) => known.map(|(own, _)| own).unwrap_or_default(),
-            },
-            (known, _, _) => known.map(|(own, _)| own).unwrap_or_default(),
+        match (self.0.own.known(client, Instant::now()), &self.0.link, deadline) {
+            (Some((own, true)), _, _) => Some(own),
+            (known, Some(link), Some(deadline)) => {
+                let read = self.read_own_limits(link, client, deadline).await.ok();
+                read.or(known.map(|(own, _)| own))
+            }
+            (known, _, _) => known.map(|(own, _)| own),
         }
     }
 }

@@ -17,25 +17,20 @@ use crate::policy::{OnOutage, share};
 use crate::tell::retry_after_s;
 use crate::verdict::{Allowed, Charge, Denied, Incident, Source, Standing, Trouble, Unavailable, Verdict};
 
-/// Tokens that were spent from a lease for a request that may still be denied.
-struct Spent {
-    pool: Arc<Pool>,
-    cost: Tokens,
-}
-
 /// What has been decided so far.
 #[derive(Default)]
 struct Sofar {
     standings: Vec<Standing>,
     charges: Vec<Charged>,
-    spent: Vec<Spent>,
 }
 
 impl Sofar {
-    /// The request does not go ahead: what it spent is there for the next one.
+    /// The request does not go ahead: what it spent from leases is there for the next one.
     fn undo(self) -> Vec<Standing> {
-        for Spent { pool, cost } in self.spent {
-            pool.unspend(cost);
+        for charged in self.charges {
+            if let By::Lease(pool) = charged.by {
+                pool.unspend(charged.cost);
+            }
         }
         self.standings
     }
@@ -48,8 +43,10 @@ impl Limiter {
         // One deadline for all that a request asks.
         let deadline = self.0.link.as_ref().map(Link::deadline);
         let own = self.own_limits_by(client, deadline).await;
-        let (dry, takes): (Vec<_>, Vec<_>) =
-            charges.iter().map(|charge| self.taking(client, charge, &own)).partition(|take| take.policy.shadow);
+        let (dry, takes): (Vec<_>, Vec<_>) = charges
+            .iter()
+            .map(|charge| self.taking(client, charge, own.as_deref()))
+            .partition(|take| take.policy.shadow);
         let (mut verdict, dry_charges) = match (&self.0.link, deadline) {
             (Some(link), Some(deadline)) => self.decide_with(link, client, &takes, &dry, deadline).await,
             _ => (self.decide_here(client, &takes, None, Sofar::default()), self.dry_here(client, &dry)),
@@ -62,10 +59,10 @@ impl Limiter {
         verdict
     }
 
-    fn taking(&self, client: &Client, charge: &Charge, own: &Own) -> Take {
+    fn taking(&self, client: &Client, charge: &Charge, own: Option<&Own>) -> Take {
         let policy = charge.policy.clone();
         let take = Take { key: self.key(client, &policy.bucket), limit: policy.limit, cost: charge.cost, policy };
-        let own = own.get(&take.policy.name);
+        let own = own.and_then(|own| own.get(&take.policy.name));
         take.with_limit(own)
     }
 
@@ -101,8 +98,7 @@ impl Limiter {
         for take in takes {
             match self.leased(link, take, deadline).await {
                 Some((standing, pool)) => {
-                    sofar.charges.push(take.charged(By::Lease(pool.clone())));
-                    sofar.spent.push(Spent { pool, cost: take.cost });
+                    sofar.charges.push(take.charged(By::Lease(pool)));
                     sofar.standings.push(standing);
                 }
                 None => rest.push(take.clone()),
@@ -141,8 +137,9 @@ impl Limiter {
         if take.cost > lease || take.cost == Tokens::ZERO {
             return None;
         }
-        let pool = self.0.leases.pool(&take.key, &take.policy.name, Instant::now());
-        match self.0.leases.spend(&pool, &take.limit, take.cost, Instant::now()) {
+        let now = Instant::now();
+        let pool = self.0.leases.pool(&take.key, &take.policy.name, now);
+        match self.0.leases.spend(&pool, &take.limit, take.cost, now) {
             Spend::Spent(standing) => return Some((standing, pool)),
             Spend::Ask => return None,
             Spend::Lease => {}

@@ -1,6 +1,6 @@
 //! Header fields that say where a client stands.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +11,9 @@ use crate::verdict::{Standing, Trouble};
 
 /// The largest integer of a structured field (RFC 9651, section 3.3.1). What is larger is held there.
 const MAX_FIELD_INTEGER: u64 = 999_999_999_999_999;
+
+/// The room that an item of a list usually takes.
+const ITEM_LEN: usize = 48;
 
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -55,7 +58,7 @@ impl Fields {
     /// Adds that Redis has not decided, and why, in a word: `RateLimit-Degraded: timeout`.
     pub fn tell_degraded(self, trouble: &Trouble, headers: &mut HeaderMap) {
         if self != Self::Off {
-            append(headers, DEGRADED, trouble.as_str());
+            append(headers, DEGRADED, HeaderValue::from_static(trouble.as_str()));
         }
     }
 }
@@ -72,26 +75,32 @@ pub(crate) fn retry_after_s(wait: Wait) -> Option<u64> {
     seconds(wait).map(|seconds| seconds.max(1))
 }
 
-fn policy_item(standing: &Standing) -> String {
-    let mut item = format!("\"{}\";q={}", standing.policy, held(standing.limit.capacity().get()));
-    parameter(&mut item, 'w', window_s(&standing.limit));
-    item
+fn policy_item(field: &mut String, standing: &Standing) {
+    let _ = write!(field, "\"{}\";q={}", standing.policy, held(standing.limit.capacity().get()));
+    parameter(field, 'w', window_s(&standing.limit));
 }
 
-fn standing_item(standing: &Standing) -> String {
-    let mut item = format!("\"{}\";r={}", standing.policy, held(standing.remaining));
-    parameter(&mut item, 't', seconds(standing.reset_after));
-    item
+fn standing_item(field: &mut String, standing: &Standing) {
+    let _ = write!(field, "\"{}\";r={}", standing.policy, held(standing.remaining));
+    parameter(field, 't', seconds(standing.reset_after));
 }
 
-fn parameter(item: &mut String, name: char, value: Option<u64>) {
+fn parameter(field: &mut String, name: char, value: Option<u64>) {
     if let Some(value) = value {
-        let _ = write!(item, ";{name}={}", held(value));
+        let _ = write!(field, ";{name}={}", held(value));
     }
 }
 
-fn items(standings: &[Standing], item: fn(&Standing) -> String) -> String {
-    standings.iter().map(item).collect::<Vec<_>>().join(", ")
+/// A list with an item for each policy. Written into one string: it is on the way of every response.
+fn items(standings: &[Standing], item: fn(&mut String, &Standing)) -> String {
+    let mut field = String::with_capacity(standings.len().saturating_mul(ITEM_LEN));
+    for standing in standings {
+        if !field.is_empty() {
+            field.push_str(", ");
+        }
+        item(&mut field, standing);
+    }
+    field
 }
 
 fn triple(standings: &[Standing], headers: &mut HeaderMap, [limit, remaining, reset]: [&'static str; 3]) {
@@ -108,9 +117,9 @@ fn closeness(standing: &Standing) -> impl Ord {
     (std::cmp::Reverse(standing.retry_after), standing.remaining)
 }
 
-fn append(headers: &mut HeaderMap, name: HeaderName, value: impl Display) {
+fn append(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
     // Names of policies and numbers: there is nothing in them that a field could not hold.
-    if let Ok(value) = HeaderValue::try_from(value.to_string()) {
+    if let Ok(value) = value.try_into() {
         headers.append(name, value);
     }
 }
