@@ -209,7 +209,7 @@ async fn an_outage_is_told_in_a_word_and_without_retry_after() {
     }
 }
 
-/// A client with a limit of its own kind that honours `Retry-After`, for a few rounds. `seed` says what is random.
+/// A client that honours `Retry-After`, for a few rounds. `seed` says what is random.
 async fn honours_retry_after(app: Router, user: String, seed: u64) {
     let mut chance = fastrand::Rng::with_seed(seed);
     for round in 0..3 {

@@ -14,7 +14,7 @@ use crate::support::Server;
 const INSTANCES: u64 = 4;
 const TASKS: u64 = 4;
 
-/// As many limiters as there are instances. None remembers denials for longer than it takes to ask again.
+/// As many limiters as there are instances.
 fn instances(server: &Server, leases: LeaseOptions, denials: Option<NonZeroUsize>) -> Vec<Limiter> {
     let options = LimiterOptions { leases, denials, ..options(server) };
     (0..INSTANCES).map(|_| Limiter::new(options.clone()).unwrap()).collect()
