@@ -111,6 +111,16 @@ impl Breaker {
         }
     }
 
+    /// Whether a request at `now` would be refused. Unlike [`Self::admit`] it changes nothing.
+    #[must_use]
+    pub fn refuses(&self, now: Instant) -> bool {
+        match self.state {
+            State::Closed { .. } => false,
+            State::Open { since, pause, .. } => now.saturating_duration_since(since) < pause,
+            State::HalfOpen { .. } => true,
+        }
+    }
+
     /// Takes note of what came of a request that was admitted as `admission`. `chance`, from 0 to 1, is how much of the jitter to
     /// take off a pause.
     pub fn record(&mut self, admission: Admission, outcome: Outcome, now: Instant, chance: f64) {
@@ -180,6 +190,7 @@ mod tests {
         assert_eq!(breaker.state(), BreakerState::Closed);
         fail(&mut breaker, now, 1);
         assert_eq!(breaker.state(), BreakerState::Open);
+        assert!(breaker.refuses(now + 99 * MS) && !breaker.refuses(now + 100 * MS));
         assert_eq!(breaker.admit(now + 99 * MS), Admission::Refused);
     }
 

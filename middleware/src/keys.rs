@@ -8,7 +8,7 @@ use crate::policy::PolicyName;
 
 /// The key of a client's bucket.
 pub(crate) fn bucket(prefix: &str, client: &Client, bucket: &PolicyName) -> Arc<str> {
-    format!("{prefix}:{{{client}}}:{bucket}").into()
+    [prefix, ":{", client.as_str(), "}:", bucket.as_str()].concat().into()
 }
 
 /// The key of a client's own limits. No bucket has it: `#` is in no policy's name.

@@ -106,8 +106,17 @@ impl Link {
 
     /// When a request that begins now has waited long enough.
     pub(crate) fn deadline(&self) -> Instant {
-        let now = Instant::now();
-        now.checked_add(self.0.timeout).unwrap_or(now)
+        self.deadline_from(Instant::now())
+    }
+
+    /// When a request that began at `begun` has waited long enough.
+    pub(crate) fn deadline_from(&self, begun: Instant) -> Instant {
+        begun.checked_add(self.0.timeout).unwrap_or(begun)
+    }
+
+    /// Whether a call at `now` would be refused by the breaker.
+    pub(crate) fn refuses(&self, now: Instant) -> bool {
+        locked(&self.0.breaker).refuses(now)
     }
 
     /// Where the breaker stands.

@@ -195,18 +195,29 @@ impl Limiter {
         self.0.own.keep(client, own, now);
     }
 
-    /// The limits of its own that a request of `client` goes by. Where Redis does not say, what was known before.
-    pub(super) async fn own_limits_by(&self, client: &Client, deadline: Option<Instant>) -> Option<Arc<Own>> {
+    /// The limits of its own that a request of `client` goes by, if that is known; else what was known before.
+    pub(super) fn own_limits_at_once(
+        &self,
+        client: &Client,
+        now: Instant,
+    ) -> Result<Option<Arc<Own>>, Option<Arc<Own>>> {
         if !self.0.options.own_limits {
-            return None;
+            return Ok(None);
         }
-        match (self.0.own.known(client, Instant::now()), &self.0.link, deadline) {
-            (Some((own, true)), _, _) => Some(own),
-            (known, Some(link), Some(deadline)) => {
-                let read = self.read_own_limits(link, client, deadline).await.ok();
-                read.or(known.map(|(own, _)| own))
-            }
-            (known, _, _) => known.map(|(own, _)| own),
+        match self.0.own.known(client, now) {
+            Some((own, true)) => Ok(Some(own)),
+            known => Err(known.map(|(own, _)| own)),
         }
+    }
+
+    /// Reads them; where Redis does not say, it is what was `known` before.
+    pub(super) async fn own_limits_by(
+        &self,
+        client: &Client,
+        known: Option<Arc<Own>>,
+        begun: Instant,
+    ) -> Option<Arc<Own>> {
+        let Some(link) = &self.0.link else { return known };
+        self.read_own_limits(link, client, link.deadline_from(begun)).await.ok().or(known)
     }
 }

@@ -25,6 +25,12 @@ struct Sofar {
 }
 
 impl Sofar {
+    /// Tokens of a lease were spent.
+    fn spent(&mut self, take: &Take, standing: Standing, pool: Arc<Pool>) {
+        self.charges.push(take.charged(By::Lease(pool)));
+        self.standings.push(standing);
+    }
+
     /// The request does not go ahead: what it spent from leases is there for the next one.
     fn undo(self) -> Vec<Standing> {
         for charged in self.charges {
@@ -36,20 +42,35 @@ impl Sofar {
     }
 }
 
+/// What only Redis can decide, after what was decided at once.
+struct Open {
+    sofar: Sofar,
+    /// Busy keys, for which tokens are worth leasing.
+    to_lease: Vec<(Take, Arc<Pool>)>,
+    to_take: Vec<Take>,
+    dry: Vec<Take>,
+}
+
 impl Limiter {
     /// Decides on a request of `client` that falls under `charges`: all of them are taken or none. Those that are a dry run are taken on
     /// their own, and never deny. `route` is what denials are shown with.
     pub async fn check(&self, client: &Client, charges: &[Charge], route: &str) -> Verdict {
-        // One deadline for all that a request asks.
-        let deadline = self.0.link.as_ref().map(Link::deadline);
-        let own = self.own_limits_by(client, deadline).await;
+        let begun = Instant::now();
+        let own = match self.own_limits_at_once(client, begun) {
+            Ok(own) => own,
+            Err(known) => Box::pin(self.own_limits_by(client, known, begun)).await,
+        };
         let (dry, takes): (Vec<_>, Vec<_>) = charges
             .iter()
             .map(|charge| self.taking(client, charge, own.as_deref()))
             .partition(|take| take.policy.shadow);
-        let (mut verdict, dry_charges) = match (&self.0.link, deadline) {
-            (Some(link), Some(deadline)) => self.decide_with(link, client, &takes, &dry, deadline).await,
-            _ => (self.decide_here(client, &takes, None, Sofar::default()), self.dry_here(client, &dry)),
+        let (mut verdict, dry_charges) = match &self.0.link {
+            Some(link) => match self.at_once(link, client, &takes, dry, begun) {
+                Ok(verdict) => (verdict, Vec::new()),
+                // One deadline for all that a request asks. In a box: many requests need no room for this.
+                Err(open) => Box::pin(self.ask(link, client, open, link.deadline_from(begun))).await,
+            },
+            None => (self.decide_here(client, &takes, None, Sofar::default()), self.dry_here(client, &dry)),
         };
         if let Verdict::Allowed(allowed) = &mut verdict {
             allowed.receipt.client = Some(client.clone());
@@ -66,50 +87,88 @@ impl Limiter {
         take.with_limit(own)
     }
 
-    async fn decide_with(
+    /// Decides without a round trip, if that can be: by a denial that is remembered, by tokens that are leased, or because Redis
+    /// is not asked.
+    fn at_once(
         &self,
         link: &Link,
         client: &Client,
         takes: &[Take],
-        dry: &[Take],
-        deadline: Instant,
-    ) -> (Verdict, Vec<Charged>) {
-        if let Some(denied) = self.remembered(takes) {
-            return (Verdict::Denied(denied), Vec::new());
+        dry: Vec<Take>,
+        now: Instant,
+    ) -> Result<Verdict, Open> {
+        if let Some(denied) = self.remembered(takes, now) {
+            return Ok(Verdict::Denied(denied));
         }
-        let enforced = self.enforce(link, client, takes, deadline);
-        if dry.is_empty() {
-            return (enforced.await, Vec::new());
+        let mut open = Open { sofar: Sofar::default(), to_lease: Vec::new(), to_take: Vec::new(), dry };
+        for take in takes {
+            self.spend(take, now, &mut open);
         }
-        join(enforced, self.dry_run(link, client, dry, deadline)).await
+        let Open { to_lease, to_take, dry, .. } = &open;
+        if to_lease.is_empty() && to_take.is_empty() && dry.is_empty() {
+            return Ok(allowed(open.sofar, None));
+        }
+        if !link.refuses(now) {
+            return Err(open);
+        }
+        for take in dry {
+            measure::degraded(&take.policy.name, &Trouble::Open);
+        }
+        let rest: Vec<_> = open.to_lease.into_iter().map(|(take, _)| take).chain(open.to_take).collect();
+        Ok(self.without(client, &rest, Trouble::Open, open.sofar))
     }
 
     /// The denial that this instance remembers, if there is one.
-    fn remembered(&self, takes: &[Take]) -> Option<Denied> {
-        let (denials, now) = (self.0.denials.as_ref()?, Instant::now());
+    fn remembered(&self, takes: &[Take], now: Instant) -> Option<Denied> {
+        let denials = self.0.denials.as_ref()?;
         let recall = |take: &Take| denials.recall(&take.key, &take.limit, take.cost, now);
         let standings: Vec<_> = takes.iter().filter_map(recall).collect();
         (!standings.is_empty()).then(|| Denied::of(standings, None))
     }
 
-    async fn enforce(&self, link: &Link, client: &Client, takes: &[Take], deadline: Instant) -> Verdict {
-        let mut sofar = Sofar::default();
-        let mut rest = Vec::new();
-        for take in takes {
-            match self.leased(link, take, deadline).await {
-                Some((standing, pool)) => {
-                    sofar.charges.push(take.charged(By::Lease(pool)));
-                    sofar.standings.push(standing);
-                }
-                None => rest.push(take.clone()),
+    /// Spends what is leased, or says what is to be done.
+    fn spend(&self, take: &Take, now: Instant, open: &mut Open) {
+        // What costs nothing is a question of where the client stands, which Redis knows better.
+        let leasing = take.policy.lease.is_some_and(|lease| take.cost <= lease) && take.cost != Tokens::ZERO;
+        if !leasing {
+            return open.to_take.push(take.clone());
+        }
+        let pool = self.0.leases.pool(&take.key, &take.policy.name, now);
+        match self.0.leases.spend(&pool, &take.limit, take.cost, now) {
+            Spend::Spent(standing) => open.sofar.spent(take, standing, pool),
+            Spend::Lease => open.to_lease.push((take.clone(), pool)),
+            Spend::Ask => open.to_take.push(take.clone()),
+        }
+    }
+
+    /// Asks Redis about what is open, and about what is a dry run in the same round trip.
+    async fn ask(&self, link: &Link, client: &Client, open: Open, deadline: Instant) -> (Verdict, Vec<Charged>) {
+        let Open { sofar, to_lease, to_take, dry } = open;
+        let enforced = self.enforce(link, client, sofar, to_lease, to_take, deadline);
+        join(enforced, self.dry_run(link, client, &dry, deadline)).await
+    }
+
+    async fn enforce(
+        &self,
+        link: &Link,
+        client: &Client,
+        mut sofar: Sofar,
+        to_lease: Vec<(Take, Arc<Pool>)>,
+        mut to_take: Vec<Take>,
+        deadline: Instant,
+    ) -> Verdict {
+        for (take, pool) in to_lease {
+            match self.leased(link, &take, &pool, deadline).await {
+                Some(standing) => sofar.spent(&take, standing, pool),
+                None => to_take.push(take),
             }
         }
-        if rest.is_empty() {
+        if to_take.is_empty() {
             return allowed(sofar, None);
         }
-        match self.take(link, &rest, deadline).await {
-            Ok(standings) => self.settled(&rest, standings, sofar),
-            Err(trouble) => self.without(client, &rest, trouble, sofar),
+        match self.take(link, &to_take, deadline).await {
+            Ok(standings) => self.settled(&to_take, standings, sofar),
+            Err(trouble) => self.without(client, &to_take, trouble, sofar),
         }
     }
 
@@ -130,30 +189,18 @@ impl Limiter {
         allowed(sofar, None)
     }
 
-    /// Spends from a lease, and takes one if that is worth it. `None` leaves the charge to Redis.
-    async fn leased(&self, link: &Link, take: &Take, deadline: Instant) -> Option<(Standing, Arc<Pool>)> {
-        let lease = take.policy.lease?;
-        // What costs nothing is a question of where the client stands, which Redis knows better.
-        if take.cost > lease || take.cost == Tokens::ZERO {
-            return None;
-        }
-        let now = Instant::now();
-        let pool = self.0.leases.pool(&take.key, &take.policy.name, now);
-        match self.0.leases.spend(&pool, &take.limit, take.cost, now) {
-            Spend::Spent(standing) => return Some((standing, pool)),
-            Spend::Ask => return None,
-            Spend::Lease => {}
-        }
+    /// Leases tokens, and spends from them. `None` leaves the charge to Redis.
+    async fn leased(&self, link: &Link, take: &Take, pool: &Pool, deadline: Instant) -> Option<Standing> {
         // One leases, the others wait for what it brings.
         let leasing = tokio::time::timeout_at(deadline.into(), pool.leasing.lock()).await.ok()?;
         let mut standing = pool.spend(&take.limit, take.cost, Instant::now());
         // The one before may have found that too little is left: those who waited do not each find it out again.
         let worth_it = standing.is_none() && !pool.is_scarce(Instant::now());
-        if worth_it && self.lease(link, take, &pool, deadline).await.is_ok() {
+        if worth_it && self.lease(link, take, pool, deadline).await.is_ok() {
             standing = pool.spend(&take.limit, take.cost, Instant::now());
         }
         drop(leasing);
-        standing.map(|standing| (standing, pool))
+        standing
     }
 
     /// Redis has not decided: each policy says what becomes of the request.
@@ -173,6 +220,9 @@ impl Limiter {
 
     /// Takes from buckets of this process: of the whole limit where there is no Redis, of this instance's share where it is gone.
     fn decide_here(&self, client: &Client, takes: &[Take], degraded: Option<Trouble>, mut sofar: Sofar) -> Verdict {
+        if takes.is_empty() {
+            return allowed(sofar, degraded);
+        }
         let instances = self.0.options.instances;
         let limit = |take: &Take| match degraded {
             Some(_) => share(&take.limit, instances, take.cost),

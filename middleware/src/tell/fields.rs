@@ -1,7 +1,5 @@
 //! Header fields that say where a client stands.
 
-use std::fmt::Write as _;
-
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rl_core::Wait;
@@ -76,18 +74,27 @@ pub(crate) fn retry_after_s(wait: Wait) -> Option<u64> {
 }
 
 fn policy_item(field: &mut String, standing: &Standing) {
-    let _ = write!(field, "\"{}\";q={}", standing.policy, held(standing.limit.capacity().get()));
-    parameter(field, 'w', window_s(&standing.limit));
+    name(field, standing);
+    parameter(field, ";q=", Some(standing.limit.capacity().get()));
+    parameter(field, ";w=", window_s(&standing.limit));
 }
 
 fn standing_item(field: &mut String, standing: &Standing) {
-    let _ = write!(field, "\"{}\";r={}", standing.policy, held(standing.remaining));
-    parameter(field, 't', seconds(standing.reset_after));
+    name(field, standing);
+    parameter(field, ";r=", Some(standing.remaining));
+    parameter(field, ";t=", seconds(standing.reset_after));
 }
 
-fn parameter(field: &mut String, name: char, value: Option<u64>) {
+fn name(field: &mut String, standing: &Standing) {
+    field.push('"');
+    field.push_str(standing.policy.as_str());
+    field.push('"');
+}
+
+fn parameter(field: &mut String, name: &str, value: Option<u64>) {
     if let Some(value) = value {
-        let _ = write!(field, ";{name}={}", held(value));
+        field.push_str(name);
+        field.push_str(itoa::Buffer::new().format(held(value)));
     }
 }
 
