@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny bench clients image image-check clean
+.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny package bench clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ lint: setup ## Check formatting, clippy, the scripts and the Dockerfile
 	@scripts/lint.sh
 
 check: lint test ## lint and test: what a change has to pass
+
+package: build ## Pack the module with the licences of all that is in it: target/package
+	@scripts/package.sh
 
 deny: ## Check licences, sources and known faults of the dependencies
 	@scripts/deny.sh
