@@ -29,7 +29,7 @@ fn a_script_gets_the_longest_wait_as_it_is() {
     const CALLS: [(&str, [i64; 5]); 4] = [
         ("'RL.TAKE', KEYS[1], '9007199254740991', '1/d', '9007199254740991'", [1, 0, 0, LONGEST, LONGEST]),
         ("'RL.TAKE', KEYS[1], '9007199254740991', '1/d', '9007199254740991'", [0, 0, LONGEST, LONGEST, LONGEST]),
-        ("'RL.PEEK', KEYS[1]", [0, 0, 86_400_000, LONGEST, LONGEST]),
+        ("'RL.PEEK', KEYS[1], '9007199254740991', '1/d', '9007199254740991'", [0, 0, LONGEST, LONGEST, LONGEST]),
         ("'CL.THROTTLE', KEYS[1], '9007199254740990', '1', '9007199254', '0'", [0, LONGEST, 0, -1, LONGEST]),
     ];
     let server = Server::loaded_with(&["cl-throttle", "yes"], &[]);
