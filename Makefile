@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test test-core test-server test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny package bench clients image image-check clean
+.PHONY: help run build setup test test-core test-server test-all test-valgrind test-asan test-faults soak fuzz fuzz-smoke servers lint check deny package bench clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ test-all: build ## Test the module in every server that can be fetched, old and 
 test-valgrind: build ## Test the module in the installed server under valgrind's memcheck
 	@scripts/setup.sh bench
 	@scripts/test-valgrind.sh
+
+test-asan: setup ## Test the module under AddressSanitizer in SERVER=PATH, a server that was built with it
+	@scripts/test-asan.sh $(SERVER)
 
 test-faults: build ## Test what happens when processes die, links break, clocks jump and slots move, or SERVERS="NAME ..." (half an hour)
 	@scripts/test-faults.sh $(SERVERS)
