@@ -9,12 +9,13 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked
+RUN cargo build --release --locked && scripts/third-party.sh target/licences
 
 FROM ${BASE}
 # The Redis image's entrypoint loads every executable *.so of this directory, whatever flags the user gives. Valkey's
 # appends VALKEY_EXTRA_FLAGS to the user's flags instead: whoever sets that variable has to repeat this --loadmodule.
 COPY --from=build --chmod=0755 /src/target/release/librl.so /usr/local/lib/redis/modules/librl.so
+COPY --from=build /src/target/licences/ /usr/local/share/doc/librl/
 ENV VALKEY_EXTRA_FLAGS="--loadmodule /usr/local/lib/redis/modules/librl.so"
 COPY --chmod=0755 scripts/healthcheck.sh /usr/local/bin/rl-healthcheck
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["rl-healthcheck"]

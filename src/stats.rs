@@ -51,7 +51,7 @@ impl Tally {
     }
 }
 
-/// Calls that gave something back to a key that was there.
+/// Calls that gave something back: something above nothing, to a key that was there and not full.
 pub static REFUNDS: Counter = Counter::new();
 /// Limits that are known: those in use, and those not swept yet. Atomic: read by a forked child, too.
 pub static LIMITS: AtomicU64 = AtomicU64::new(0);

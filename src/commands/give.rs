@@ -1,7 +1,7 @@
 //! `RL.GIVE key tokens`: gives tokens back, for a call that did not happen after all.
 
 use redis_module::raw;
-use rl_core::Tokens;
+use rl_core::{Tokens, Wait};
 
 use super::apply::write;
 use crate::error::Error;
@@ -59,8 +59,12 @@ fn give<'a, T: Value>(context: &'a Context<'a>, mut key: Key<'a>, tokens: Tokens
     let now = context.now();
     let Some(stored) = key.value::<T>()? else { return Err(Error::Internal) };
     let (answer, capacity) = (stored.give(now, tokens), stored.capacity());
+    // A key may be full already: it lives a little longer than it must.
+    let is_short = stored.peek(now, Tokens::ZERO).reset_after != Wait::NONE;
     write::<T>(&mut key, now, &answer)?;
-    stats::REFUNDS.count();
+    if is_short && tokens != Tokens::ZERO {
+        stats::REFUNDS.count();
+    }
     context.reply_decision(&answer.decision, capacity);
     Ok(())
 }

@@ -8,7 +8,7 @@ use rl_core::{Decision, Limit, Outcome, Rate, Tokens, Wait};
 use super::apply::apply;
 use crate::error::Error;
 use crate::server::arguments::{Arguments, KeyName};
-use crate::server::context::{Context, integer};
+use crate::server::context::{Context, integer, told};
 use crate::server::key::Key;
 use crate::server::registration::{Argument, Docs, Keys, Kind};
 use crate::types::limits::Asked;
@@ -79,7 +79,7 @@ fn reply(context: &Context<'_>, decision: &Decision, capacity: Tokens) {
 /// A wait in seconds, rounded up; -1 for one that never ends.
 fn seconds(wait: Wait) -> i64 {
     match wait {
-        Wait::Micros(micros) => i64::try_from(micros.div_ceil(1_000_000)).unwrap_or(i64::MAX),
+        Wait::Micros(micros) => told(u64::try_from(micros.div_ceil(1_000_000)).unwrap_or(u64::MAX)),
         Wait::Never => -1,
     }
 }

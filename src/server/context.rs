@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::slice;
 
 use redis_module::raw;
-use rl_core::{Decision, Outcome, Tokens, UnixMicros, Wait};
+use rl_core::{Decision, MAX_INTEGER, Outcome, Tokens, UnixMicros, Wait};
 
 use super::api::call;
 use super::arguments::KeyName;
@@ -224,15 +224,22 @@ fn system_micros() -> u64 {
     seconds.saturating_mul(1_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000)
 }
 
-/// A wait in milliseconds, rounded up; -1 for one that never ends. Held at 2^63 - 1.
+/// A wait in milliseconds, rounded up; -1 for one that never ends.
 fn millis(wait: Wait) -> i64 {
     match wait {
-        Wait::Micros(micros) => match u64::try_from(micros) {
-            Ok(micros) => integer(micros.div_ceil(1_000)),
-            Err(_) => i64::try_from(micros.div_ceil(1_000)).unwrap_or(i64::MAX),
-        },
+        // What does not fit 64 bits is beyond what can be told, as is what saturates here; `div_ceil` would take a
+        // multiplication more.
+        Wait::Micros(micros) => {
+            told(u64::try_from(micros).map_or(MAX_INTEGER, |micros| micros.saturating_add(999) / 1_000))
+        }
         Wait::Never => -1,
     }
+}
+
+/// The length of a wait as a reply's integer, held at 2^53 - 1: scripts know doubles only, and what is too long for an
+/// integer's 63 bits came out of them as -2^63.
+pub fn told(length: u64) -> i64 {
+    integer(length.min(MAX_INTEGER))
 }
 
 /// As a reply's integer. What is replied is below 2^53.

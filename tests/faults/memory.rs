@@ -1,5 +1,7 @@
 //! Many keys come and go, and the memory with them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use crate::support::kinds::KINDS;
@@ -78,7 +80,31 @@ fn active_defragmentation_moves_values_under_load_and_changes_none() {
     let (digest, begun) = (client.dataset_digest(), hits());
     eventually("values are moved", || hits() > begun + 10_000);
     assert_eq!(client.dataset_digest(), digest);
-    for number in (0..200_000).filter(|number| number % 8 >= 4).step_by(101) {
+
+    // The same under load: more holes, while other keys of every type are taken from.
+    let busy = |number: u64| KINDS[number as usize % 4].take(&format!("busy:{number}"), 100_000, 1);
+    let (stop, quiet) = (AtomicBool::new(false), hits());
+    let rounds = scope(|scope| {
+        let pressing = scope.spawn(|| {
+            let (mut client, mut rounds) = (server.connect(), 0);
+            while !stop.load(Ordering::Relaxed) {
+                client.feed((0..1_000).map(busy));
+                rounds += 1;
+            }
+            rounds
+        });
+        client
+            .feed((0..200_000).filter(|number| matches!(number % 8, 4 | 5)).map(|number| format!("DEL key:{number}")));
+        eventually("values are moved", || hits() > quiet + 10_000);
+        stop.store(true, Ordering::Relaxed);
+        pressing.join().unwrap()
+    });
+    assert!(rounds > 3, "there was a load: {rounds}");
+    for number in 0..1_000 {
+        let five = client.five(&format!("RL.PEEK busy:{number}"));
+        assert_eq!([five[1], five[4]], [100_000 - rounds, 100_000], "busy:{number}");
+    }
+    for number in (0..200_000).filter(|number| number % 8 >= 6).step_by(101) {
         assert_eq!(client.five(&take(number))[..2], [1, 8], "key:{number}");
     }
     for log in 0..100 {
@@ -87,7 +113,7 @@ fn active_defragmentation_moves_values_under_load_and_changes_none() {
     }
     let moved = hits();
     let _: String = client.line("DEBUG RELOAD");
-    println!("{} pieces moved", moved - begun);
+    println!("{} pieces moved, {} of them under a load of {rounds},000 takes", moved - begun, moved - quiet);
 }
 
 #[test]

@@ -147,6 +147,12 @@ fn a_category_of_our_own_holds_all_of_them_where_modules_may_have_one() {
     all.iter_mut().for_each(|name| *name = name.to_uppercase().replace("RL.", ""));
     all.sort();
     assert_eq!(ours_in(&mut client, "rl"), all);
+    let mut told: Vec<String> = client.line("ACL CAT rl");
+    told.iter_mut().for_each(|name| *name = name.to_uppercase().replace("RL.", ""));
+    told.sort();
+    let version = server.info("server", if is_valkey { "valkey_version" } else { "redis_version" }).unwrap();
+    let leaves_modules_out = version.starts_with(if is_valkey { "8.0." } else { "7.4." });
+    assert_eq!(told, if leaves_modules_out { Vec::new() } else { all });
     let mut client = user(&server, &["+@rl", "-@dangerous", "~*"]);
     assert_eq!(client.five("RL.TAKE key 2 0"), [1, 1, 0, -1, 2]);
     refuses(&mut client, &["RL.RESTORE key x", "RL.TOP", "GET key"]);

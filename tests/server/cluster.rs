@@ -1,13 +1,10 @@
 //! In a cluster: a bucket lives in the slot of its key, and moves with it.
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use redis::Value;
-
-use crate::support::cluster::{Node, has_subcommand, pair, slot};
+use crate::support::cluster::{has_atomic_migration, pair, slot, start_atomic_migration};
 use crate::support::specimens::Sight;
 use crate::support::{Client, eventually};
 
@@ -94,20 +91,32 @@ fn a_migrated_slot_keeps_its_buckets() {
     assert_eq!(to.reply(&format!("RL.TAKE {{{}}}once 20 0 14", KEYS[0])).allowed, 0);
 }
 
-/// Has `slot` moved in one go, if the server can. If it cannot, says so.
-fn start_atomic_migration(source: &Node, target: &Node, slot: u16) -> bool {
+/// The server counts the keys that are where it looks, and for that has to find both of them in the command.
+#[test]
+fn an_all_or_nothing_take_waits_for_its_keys_to_be_on_one_node() {
+    let [source, target] = pair();
     let (mut from, mut to) = (source.client(), target.client());
-    if has_subcommand(&mut from, "cluster|migrateslots") {
-        let _: () = from.line(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {}", target.id));
-    } else if has_subcommand(&mut to, "cluster|migration") {
-        let _: Value = to.line(&format!("CLUSTER MIGRATION IMPORT {slot} {slot}"));
-    } else {
-        // Not `eprintln!`, which is shown of failed tests only.
-        let mut shown = std::io::stderr();
-        writeln!(shown, "not tested, for this server does not have it: atomic slot migration").unwrap();
-        return false;
+    let slot = slot(&mut from, KEYS[0]);
+    let keys = ["one", "two"].map(|name| format!("{{{}}}:{name}", KEYS[0]));
+    let words = ["RL.MTAKE", "2", &keys[0], &keys[1], "9", "0", "1", "9", "0", "2"];
+    let code = |client: &mut Client| client.error(&words).split(' ').next().unwrap().to_owned();
+    let here: (i64, i64, Vec<[i64; 5]>, i64) = from.ask(&words);
+    assert_eq!(here, (1, -1, vec![[1, 8, 0, -1, 9], [1, 7, 0, -1, 9]], 0));
+    let _: () = to.line(&format!("CLUSTER SETSLOT {slot} IMPORTING {}", source.id));
+    let _: () = from.line(&format!("CLUSTER SETSLOT {slot} MIGRATING {}", target.id));
+    let port = target.port.to_string();
+    for (key, here) in keys.iter().zip(["TRYAGAIN", "ASK"]) {
+        let _: () = from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "20000"]);
+        assert_eq!(code(&mut from), here);
+        assert_eq!(code(&mut to), "MOVED");
+        if here == "TRYAGAIN" {
+            let _: () = to.line("ASKING");
+            assert_eq!(code(&mut to), "TRYAGAIN");
+        }
     }
-    true
+    let _: () = to.line("ASKING");
+    let there: (i64, i64, Vec<[i64; 5]>, i64) = to.ask(&words);
+    assert_eq!(there, (1, -1, vec![[1, 7, 0, -1, 9], [1, 5, 0, -1, 9]], 0));
 }
 
 #[test]
@@ -122,7 +131,8 @@ fn an_atomic_slot_migration_keeps_its_buckets_while_they_are_taken_from() {
         let stop = Arc::clone(&stop);
         move || take_wherever_it_is(clients, &stop)
     });
-    if start_atomic_migration(&source, &target, slot) {
+    if has_atomic_migration(&source) {
+        start_atomic_migration(&source, &target, slot);
         let mut to = target.client();
         let key = before[0].0.clone();
         eventually("the slot has moved", || to.try_ask::<[i64; 5]>(&["RL.PEEK", &key]).is_ok());

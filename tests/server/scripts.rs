@@ -22,6 +22,27 @@ fn a_script_gets_the_five_integers() {
     assert!(nothing);
 }
 
+/// Lua knows doubles only. A wait of 2^63-1 became one of -2^63 there, a denial for good.
+#[test]
+fn a_script_gets_the_longest_wait_as_it_is() {
+    const LONGEST: i64 = 9_007_199_254_740_991;
+    const CALLS: [(&str, [i64; 5]); 4] = [
+        ("'RL.TAKE', KEYS[1], '9007199254740991', '1/d', '9007199254740991'", [1, 0, 0, LONGEST, LONGEST]),
+        ("'RL.TAKE', KEYS[1], '9007199254740991', '1/d', '9007199254740991'", [0, 0, LONGEST, LONGEST, LONGEST]),
+        ("'RL.PEEK', KEYS[1], '9007199254740991', '1/d', '9007199254740991'", [0, 0, LONGEST, LONGEST, LONGEST]),
+        ("'CL.THROTTLE', KEYS[1], '9007199254740990', '1', '9007199254', '0'", [0, LONGEST, 0, -1, LONGEST]),
+    ];
+    let server = Server::loaded_with(&["cl-throttle", "yes"], &[]);
+    let mut client = server.connect();
+    for (call, answer) in CALLS {
+        assert_eq!(eval::<[i64; 5]>(&mut client, &format!("return redis.call({call})")), answer, "{call}");
+        let script = format!("local five = redis.call({call}) return five[4] >= -1 and five[5] >= 0");
+        assert!(eval::<bool>(&mut client, &script), "{call}");
+    }
+    let script = "return redis.call('RL.MTAKE', '1', KEYS[1], '9007199254740991', '1/d', '9007199254740991')[4]";
+    assert_eq!(eval::<i64>(&mut client, script), LONGEST);
+}
+
 #[test]
 fn a_script_takes_until_it_is_denied() {
     let server = Server::start();

@@ -1,10 +1,10 @@
-//! Two nodes of a cluster on the loopback, each with half of the slots.
+//! The nodes of a cluster on the loopback, each with its part of the slots.
 
 use std::net::TcpListener;
 
 use redis::Value;
 
-use super::{Client, Server, eventually, free_port};
+use super::{Client, Server, eventually, free_port, not_tested};
 
 /// How far a node's port for the cluster's own talk lies above the one for clients.
 const BUS: u16 = 10_000;
@@ -17,7 +17,7 @@ pub struct Node {
 }
 
 impl Node {
-    fn start(slots: &str, epoch: &str) -> Self {
+    fn start(slots: &str, epoch: usize) -> Self {
         let port = free_pair_of_ports();
         let options = ["--port", &port.to_string(), "--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0"];
         let server = Server::with(&options);
@@ -32,9 +32,10 @@ impl Node {
         self.server.connect()
     }
 
-    fn is_ready(&self) -> bool {
+    fn is_ready_among(&self, nodes: usize) -> bool {
         let state: String = self.client().line("CLUSTER INFO");
-        ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:2"].iter().all(|line| state.contains(line))
+        let known = format!("cluster_known_nodes:{nodes}");
+        ["cluster_state:ok", "cluster_slots_ok:16384", &known].iter().all(|line| state.contains(line))
     }
 
     /// `MOVED` and the like, as a client is told that `slot` is here.
@@ -55,10 +56,43 @@ fn free_pair_of_ports() -> u16 {
 
 /// Two nodes: one with slots 0 to 8191, one with the rest.
 pub fn pair() -> [Node; 2] {
-    let nodes = [Node::start("0 8191", "1"), Node::start("8192 16383", "2")];
-    let _: () = nodes[0].client().line(&format!("CLUSTER MEET 127.0.0.1 {}", nodes[1].port));
-    eventually("the cluster is up", || nodes.iter().all(Node::is_ready));
+    cluster(["0 8191", "8192 16383"])
+}
+
+/// Three nodes, each with a third of the slots.
+#[allow(dead_code, reason = "for the tests of faults")]
+pub fn three() -> [Node; 3] {
+    cluster(["0 5460", "5461 10922", "10923 16383"])
+}
+
+fn cluster<const NODES: usize>(slots: [&str; NODES]) -> [Node; NODES] {
+    let nodes = std::array::from_fn(|at| Node::start(slots[at], at + 1));
+    let [first, others @ ..] = &nodes[..] else { return nodes };
+    for other in others {
+        let _: () = first.client().line(&format!("CLUSTER MEET 127.0.0.1 {}", other.port));
+    }
+    eventually("the cluster is up", || nodes.iter().all(|node| node.is_ready_among(NODES)));
     nodes
+}
+
+/// Whether the servers can move a slot in one go. If not, says so.
+pub fn has_atomic_migration(node: &Node) -> bool {
+    let mut client = node.client();
+    let has = has_subcommand(&mut client, "cluster|migrateslots") || has_subcommand(&mut client, "cluster|migration");
+    if !has {
+        not_tested("atomic slot migration: the server does not have it");
+    }
+    has
+}
+
+/// Has `slot` moved in one go, as Valkey 9 does it or else as Redis 8.4 does.
+pub fn start_atomic_migration(source: &Node, target: &Node, slot: u16) {
+    let (mut from, mut to) = (source.client(), target.client());
+    if has_subcommand(&mut from, "cluster|migrateslots") {
+        let _: () = from.line(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {}", target.id));
+    } else {
+        let _: Value = to.line(&format!("CLUSTER MIGRATION IMPORT {slot} {slot}"));
+    }
 }
 
 /// The slot of a key.
@@ -67,7 +101,7 @@ pub fn slot(client: &mut Client, key: &str) -> u16 {
 }
 
 /// Whether the server has the subcommand `name`, written `cluster|name`.
-pub fn has_subcommand(client: &mut Client, name: &str) -> bool {
+fn has_subcommand(client: &mut Client, name: &str) -> bool {
     let [info]: [Value; 1] = client.ask(&["COMMAND", "INFO", name]);
     info != Value::Nil
 }
