@@ -18,7 +18,6 @@ pub const LONGEST: Duration = Duration::from_secs(10);
 
 /// A bucket that has denied a request.
 struct Denial {
-    cost: Tokens,
     standing: Standing,
     at: Instant,
     until: Instant,
@@ -35,15 +34,15 @@ impl Denials {
         Self(Mutex::new(denials))
     }
 
-    /// Remembers that the bucket of `key` has denied `cost`.
-    pub(crate) fn remember(&self, key: &Arc<str>, cost: Tokens, standing: &Standing, now: Instant) {
+    /// Remembers that the bucket of `key` has denied, if it has.
+    pub(crate) fn remember(&self, key: &Arc<str>, standing: &Standing, now: Instant) {
         let Some(retry_after) = standing.retry_after else { return };
         let wait = match retry_after {
             Wait::Micros(us) => Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX)).min(LONGEST),
             Wait::Never => LONGEST,
         };
         let until = now.checked_add(wait).unwrap_or(now);
-        let denial = Denial { cost, standing: standing.clone(), at: now, until };
+        let denial = Denial { standing: standing.clone(), at: now, until };
         self.lock().put(key.clone(), denial);
     }
 
@@ -55,13 +54,12 @@ impl Denials {
             denials.pop(key);
             return None;
         }
-        if denial.standing.limit != *limit || denial.cost != cost {
+        if denial.standing.limit != *limit || denial.standing.cost != cost {
             return None;
         }
         let since = now.saturating_duration_since(denial.at);
         let standing = &denial.standing;
         Some(Standing {
-            remaining: standing.remaining,
             reset_after: less(standing.reset_after, since),
             retry_after: standing.retry_after.map(|wait| less(wait, since)),
             source: Source::Memory,
@@ -96,6 +94,7 @@ mod tests {
         Standing {
             policy: PolicyName::new("p").unwrap(),
             limit: limit(10, "1").unwrap(),
+            cost: Tokens::ONE,
             remaining: 0,
             reset_after: Wait::Micros(10_000_000),
             retry_after: Some(retry_after),
@@ -109,7 +108,7 @@ mod tests {
     fn is_remembered_until_it_may_retry() {
         let (denials, key, now) = (Denials::new(NonZeroUsize::MIN), Arc::from("k"), Instant::now());
         let standing = denied(Wait::Micros(1_000_000));
-        denials.remember(&key, Tokens::ONE, &standing, now);
+        denials.remember(&key, &standing, now);
         let recalled = denials.recall("k", &standing.limit, Tokens::ONE, now + 999 * MS).unwrap();
         assert_eq!(recalled.retry_after, Some(Wait::Micros(1000)));
         assert_eq!(recalled.reset_after, Wait::Micros(9_001_000));
@@ -121,7 +120,7 @@ mod tests {
     fn another_limit_or_cost_is_another_question() {
         let (denials, key, now) = (Denials::new(NonZeroUsize::MIN), Arc::from("k"), Instant::now());
         let standing = denied(Wait::Never);
-        denials.remember(&key, Tokens::ONE, &standing, now);
+        denials.remember(&key, &standing, now);
         assert_eq!(denials.recall("k", &limit(11, "1").unwrap(), Tokens::ONE, now), None);
         assert_eq!(denials.recall("k", &standing.limit, Tokens::ZERO, now), None);
         assert!(denials.recall("k", &standing.limit, Tokens::ONE, now + LONGEST - MS).is_some());
@@ -133,7 +132,7 @@ mod tests {
         let (denials, now) = (Denials::new(NonZeroUsize::new(10).unwrap()), Instant::now());
         let standing = denied(Wait::Micros(1_000_000));
         for n in 0..100 {
-            denials.remember(&Arc::from(n.to_string()), Tokens::ONE, &standing, now);
+            denials.remember(&Arc::from(n.to_string()), &standing, now);
         }
         let known = (0..100)
             .filter(|n: &i32| denials.recall(&n.to_string(), &standing.limit, Tokens::ONE, now).is_some())

@@ -3,17 +3,20 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+
+use futures_util::future::BoxFuture;
 
 use http::request::Parts;
 use http::{Response, StatusCode};
+use pin_project_lite::pin_project;
 use rl_core::Tokens;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::client::Client;
 use crate::identity::Identity;
-use crate::limiter::{Limiter, Receipt};
+use crate::limiter::{Begun, Limiter, Receipt};
 use crate::measure::{self, Request};
 use crate::rules::{Chosen, Facts, LiveRules};
 use crate::tell::{Fields, ProblemJson, Responder};
@@ -140,67 +143,126 @@ where
 {
     type Response = Response<A>;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<A>, S::Error>> + Send>>;
+    type Future = Answering<S::Future, A, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        // The service that was polled ready is the one to call; the clone takes its place and is polled in its turn.
-        let clone = self.inner.clone();
-        let mut ready = std::mem::replace(&mut self.inner, clone);
-        let (settings, responder) = (self.settings.clone(), self.responder.clone());
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            match settings.decide(&parts).await {
-                Decided::Free => ready.call(http::Request::from_parts(parts, body)).await,
-                Decided::Limited(Verdict::Allowed(allowed)) => {
-                    let response = ready.call(http::Request::from_parts(parts, body)).await;
-                    settings.finished(response, allowed)
-                }
-                Decided::Limited(Verdict::Denied(denied)) => Ok(settings.denied(denied, &responder)),
-                Decided::Limited(Verdict::Unavailable(unavailable)) => {
-                    let trouble = unavailable.trouble.clone();
-                    let mut response = responder.respond(&Refusal::Unavailable(unavailable));
-                    settings.fields.tell_degraded(&trouble, response.headers_mut());
-                    Ok(response)
-                }
+        let (parts, body) = request.into_parts();
+        let stage = match self.settings.begin(&parts) {
+            None => Stage::Inner { answering: self.inner.call(http::Request::from_parts(parts, body)), allowed: None },
+            Some(Begun::Decided(verdict)) => match self.settings.told(verdict, &self.responder) {
+                Ok(allowed) => Stage::Inner {
+                    answering: self.inner.call(http::Request::from_parts(parts, body)),
+                    allowed: Some((self.settings.clone(), allowed)),
+                },
+                Err(response) => Stage::Refused { response: Some(*response) },
+            },
+            Some(Begun::Open(pending)) => {
+                // The service that was polled ready is the one to call; the clone takes its place and is polled in its turn.
+                let clone = self.inner.clone();
+                let mut ready = std::mem::replace(&mut self.inner, clone);
+                let (settings, responder) = (self.settings.clone(), self.responder.clone());
+                let answering = async move {
+                    match settings.told(settings.limiter.finish(pending).await, &responder) {
+                        Ok(allowed) => {
+                            let response = ready.call(http::Request::from_parts(parts, body)).await;
+                            settings.finished(response, allowed)
+                        }
+                        Err(response) => Ok(*response),
+                    }
+                };
+                Stage::Waiting { answering: Box::pin(answering) }
             }
-        })
+        };
+        Answering { stage }
     }
 }
 
-/// What becomes of a request.
-enum Decided {
-    /// It has no limit.
-    Free,
-    /// The limiter has decided.
-    Limited(Verdict),
+pin_project! {
+    /// The response to a request. What can be decided at once already is, and then there is no more to it than the response
+    /// of the service behind.
+    pub struct Answering<F, A, E> {
+        #[pin]
+        stage: Stage<F, A, E>,
+    }
+}
+
+pin_project! {
+    #[project = StageNow]
+    enum Stage<F, A, E> {
+        /// The service behind answers.
+        Inner { #[pin] answering: F, allowed: Option<(Arc<Settings>, Allowed)> },
+        /// It is not asked.
+        Refused { response: Option<Response<A>> },
+        /// Redis is asked first.
+        Waiting { answering: BoxFuture<'static, Result<Response<A>, E>> },
+    }
+}
+
+impl<F, A, E> Future for Answering<F, A, E>
+where
+    F: Future<Output = Result<Response<A>, E>>,
+{
+    type Output = Result<Response<A>, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().stage.project() {
+            StageNow::Inner { answering, allowed } => {
+                let response = ready!(answering.poll(context));
+                Poll::Ready(match allowed.take() {
+                    Some((settings, allowed)) => settings.finished(response, allowed),
+                    None => response,
+                })
+            }
+            // Nobody polls what has answered; whoever does waits.
+            StageNow::Refused { response } => {
+                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+            }
+            StageNow::Waiting { answering } => answering.as_mut().poll(context),
+        }
+    }
 }
 
 impl Settings {
-    async fn decide(&self, parts: &Parts) -> Decided {
+    /// Begins to decide on a request; `None` if it has no limit.
+    fn begin(&self, parts: &Parts) -> Option<Begun> {
         if self.skip.as_ref().is_some_and(|skip| skip(parts)) {
             measure::request(Request::Skipped);
-            return Decided::Free;
+            return None;
         }
         let client = self.identity.identify(&parts.headers, &parts.extensions);
         let route = self.route_of(parts);
-        let charges = match self.charges(parts, &client, &route) {
-            Ok(charges) => charges,
+        match self.charges(parts, &client, &route) {
+            Ok(charges) => Some(self.limiter.begin(client, charges, route)),
             Err(outcome) => {
                 measure::request(outcome);
-                return Decided::Free;
+                None
             }
-        };
-        let verdict = self.limiter.check(&client, &charges, &route).await;
-        measure::request(match &verdict {
-            Verdict::Allowed(_) => Request::Allowed,
-            Verdict::Denied(_) => Request::Denied,
-            Verdict::Unavailable(_) => Request::Unavailable,
-        });
-        Decided::Limited(verdict)
+        }
+    }
+
+    /// Counts a request. What may go ahead does; what may not has its answer.
+    fn told<A>(&self, verdict: Verdict, responder: &impl Responder<A>) -> Result<Allowed, Box<Response<A>>> {
+        match verdict {
+            Verdict::Allowed(allowed) => {
+                measure::request(Request::Allowed);
+                Ok(allowed)
+            }
+            Verdict::Denied(denied) => {
+                measure::request(Request::Denied);
+                Err(Box::new(self.denied(denied, responder)))
+            }
+            Verdict::Unavailable(unavailable) => {
+                measure::request(Request::Unavailable);
+                let trouble = unavailable.trouble.clone();
+                let mut response = responder.respond(&Refusal::Unavailable(unavailable));
+                self.fields.tell_degraded(&trouble, response.headers_mut());
+                Err(Box::new(response))
+            }
+        }
     }
 
     /// What a request falls under, or how one is counted that falls under nothing.

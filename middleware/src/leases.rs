@@ -109,7 +109,7 @@ impl Pool {
     pub(crate) fn spend(&self, limit: &Limit, cost: Tokens, now: Instant) -> Option<Standing> {
         let mut state = self.state();
         state.tokens = state.tokens.checked_sub(cost.get())?;
-        Some(state.standing(&self.policy, limit, now))
+        Some(state.standing(&self.policy, limit, cost, now))
     }
 
     /// Takes back what was spent on a request that did not go ahead.
@@ -146,10 +146,11 @@ impl Pool {
 
 impl State {
     /// As of the last lease: others take from the bucket, too.
-    fn standing(&self, policy: &PolicyName, limit: &Limit, now: Instant) -> Standing {
+    fn standing(&self, policy: &PolicyName, limit: &Limit, cost: Tokens, now: Instant) -> Standing {
         Standing {
             policy: policy.clone(),
             limit: *limit,
+            cost,
             remaining: self.grant.remaining.saturating_add(self.tokens).min(limit.capacity().get()),
             reset_after: less(self.grant.reset_after, now.saturating_duration_since(self.leased)),
             retry_after: None,

@@ -16,6 +16,7 @@ use std::time::Instant;
 use rl_core::{Limit, Tokens};
 
 pub use admin::{Health, Offender};
+pub(crate) use decide::Begun;
 
 use crate::client::Client;
 use crate::denials::Denials;

@@ -64,6 +64,8 @@ pub struct Standing {
     pub policy: PolicyName,
     /// The limit that was applied: the policy's, or the client's own.
     pub limit: Limit,
+    /// What the request costs there.
+    pub cost: Tokens,
     /// Whole tokens left. Rounds down.
     pub remaining: u64,
     /// How long until the bucket is full.

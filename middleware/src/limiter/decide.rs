@@ -51,32 +51,93 @@ struct Open {
     dry: Vec<Take>,
 }
 
+/// A request on which the decision has begun.
+pub(crate) enum Begun {
+    /// It is decided.
+    Decided(Verdict),
+    /// Redis has to be asked.
+    Open(Pending),
+}
+
+/// A request that waits for Redis.
+pub(crate) struct Pending {
+    client: Client,
+    route: String,
+    begun: Instant,
+    stage: Stage,
+}
+
+enum Stage {
+    /// For the client's own limits; here is what was known before.
+    Limits { known: Option<Arc<Own>>, charges: Vec<Charge> },
+    /// For a decision.
+    Decision(Open),
+}
+
 impl Limiter {
     /// Decides on a request of `client` that falls under `charges`: all of them are taken or none. Those that are a dry run are taken on
     /// their own, and never deny. `route` is what denials are shown with.
     pub async fn check(&self, client: &Client, charges: &[Charge], route: &str) -> Verdict {
+        match self.begin(client.clone(), charges.to_vec(), route.to_owned()) {
+            Begun::Decided(verdict) => verdict,
+            Begun::Open(pending) => self.finish(pending).await,
+        }
+    }
+
+    /// Decides at once, if that can be.
+    pub(crate) fn begin(&self, client: Client, charges: Vec<Charge>, route: String) -> Begun {
         let begun = Instant::now();
-        let own = match self.own_limits_at_once(client, begun) {
-            Ok(own) => own,
-            Err(known) => Box::pin(self.own_limits_by(client, known, begun)).await,
-        };
-        let (dry, takes): (Vec<_>, Vec<_>) = charges
-            .iter()
-            .map(|charge| self.taking(client, charge, own.as_deref()))
-            .partition(|take| take.policy.shadow);
-        let (mut verdict, dry_charges) = match &self.0.link {
-            Some(link) => match self.at_once(link, client, &takes, dry, begun) {
-                Ok(verdict) => (verdict, Vec::new()),
-                // One deadline for all that a request asks. In a box: many requests need no room for this.
-                Err(open) => Box::pin(self.ask(link, client, open, link.deadline_from(begun))).await,
+        let stage = match self.own_limits_at_once(&client, begun) {
+            Err(known) => Stage::Limits { known, charges },
+            Ok(own) => match self.begin_with(&client, &charges, &route, own.as_deref(), begun) {
+                Ok(verdict) => return Begun::Decided(verdict),
+                Err(open) => Stage::Decision(open),
             },
+        };
+        Begun::Open(Pending { client, route, begun, stage })
+    }
+
+    fn begin_with(
+        &self,
+        client: &Client,
+        charges: &[Charge],
+        route: &str,
+        own: Option<&Own>,
+        now: Instant,
+    ) -> Result<Verdict, Open> {
+        let takes = charges.iter().map(|charge| self.taking(client, charge, own));
+        let (dry, takes): (Vec<_>, Vec<_>) = takes.partition(|take| take.policy.shadow);
+        let (verdict, dry_charges) = match &self.0.link {
+            Some(link) => (self.at_once(link, client, takes, dry, now)?, Vec::new()),
             None => (self.decide_here(client, &takes, None, Sofar::default()), self.dry_here(client, &dry)),
         };
+        Ok(self.concluded(client, route, verdict, dry_charges))
+    }
+
+    /// Asks Redis, and decides.
+    pub(crate) async fn finish(&self, pending: Pending) -> Verdict {
+        let Pending { client, route, begun, stage } = pending;
+        let open = match stage {
+            Stage::Decision(open) => open,
+            Stage::Limits { known, charges } => {
+                let own = self.own_limits_by(&client, known, begun).await;
+                match self.begin_with(&client, &charges, &route, own.as_deref(), begun) {
+                    Ok(verdict) => return verdict,
+                    Err(open) => open,
+                }
+            }
+        };
+        let (verdict, dry_charges) = self.ask(&client, open, begun).await;
+        self.concluded(&client, &route, verdict, dry_charges)
+    }
+
+    /// Counts a verdict, and has it know what there is to give back.
+    fn concluded(&self, client: &Client, route: &str, mut verdict: Verdict, dry_charges: Vec<Charged>) -> Verdict {
         if let Verdict::Allowed(allowed) = &mut verdict {
             allowed.receipt.client = Some(client.clone());
             allowed.receipt.charges.extend(dry_charges);
         }
-        self.note(client, &verdict, &takes, route);
+        self.note(client, &verdict, route);
         verdict
     }
 
@@ -93,11 +154,11 @@ impl Limiter {
         &self,
         link: &Link,
         client: &Client,
-        takes: &[Take],
+        takes: Vec<Take>,
         dry: Vec<Take>,
         now: Instant,
     ) -> Result<Verdict, Open> {
-        if let Some(denied) = self.remembered(takes, now) {
+        if let Some(denied) = self.remembered(&takes, now) {
             return Ok(Verdict::Denied(denied));
         }
         let mut open = Open { sofar: Sofar::default(), to_lease: Vec::new(), to_take: Vec::new(), dry };
@@ -127,23 +188,26 @@ impl Limiter {
     }
 
     /// Spends what is leased, or says what is to be done.
-    fn spend(&self, take: &Take, now: Instant, open: &mut Open) {
+    fn spend(&self, take: Take, now: Instant, open: &mut Open) {
         // What costs nothing is a question of where the client stands, which Redis knows better.
         let leasing = take.policy.lease.is_some_and(|lease| take.cost <= lease) && take.cost != Tokens::ZERO;
         if !leasing {
-            return open.to_take.push(take.clone());
+            return open.to_take.push(take);
         }
         let pool = self.0.leases.pool(&take.key, &take.policy.name, now);
         match self.0.leases.spend(&pool, &take.limit, take.cost, now) {
-            Spend::Spent(standing) => open.sofar.spent(take, standing, pool),
-            Spend::Lease => open.to_lease.push((take.clone(), pool)),
-            Spend::Ask => open.to_take.push(take.clone()),
+            Spend::Spent(standing) => open.sofar.spent(&take, standing, pool),
+            Spend::Lease => open.to_lease.push((take, pool)),
+            Spend::Ask => open.to_take.push(take),
         }
     }
 
     /// Asks Redis about what is open, and about what is a dry run in the same round trip.
-    async fn ask(&self, link: &Link, client: &Client, open: Open, deadline: Instant) -> (Verdict, Vec<Charged>) {
+    async fn ask(&self, client: &Client, open: Open, begun: Instant) -> (Verdict, Vec<Charged>) {
         let Open { sofar, to_lease, to_take, dry } = open;
+        let Some(link) = &self.0.link else { return (self.decide_here(client, &to_take, None, sofar), Vec::new()) };
+        // One deadline for all that a request asks.
+        let deadline = link.deadline_from(begun);
         let enforced = self.enforce(link, client, sofar, to_lease, to_take, deadline);
         join(enforced, self.dry_run(link, client, &dry, deadline)).await
     }
@@ -178,7 +242,7 @@ impl Limiter {
         if denies && let Some(denials) = &self.0.denials {
             let now = Instant::now();
             for (take, standing) in takes.iter().zip(&standings) {
-                denials.remember(&take.key, take.cost, standing, now);
+                denials.remember(&take.key, standing, now);
             }
         }
         sofar.standings.extend(standings);
@@ -265,7 +329,7 @@ impl Limiter {
     }
 
     /// Counts what was decided, and keeps denials for those who ask why.
-    fn note(&self, client: &Client, verdict: &Verdict, takes: &[Take], route: &str) {
+    fn note(&self, client: &Client, verdict: &Verdict, route: &str) {
         let kind = client.kind();
         match verdict {
             Verdict::Allowed(allowed) => {
@@ -276,7 +340,7 @@ impl Limiter {
             Verdict::Denied(denied) => {
                 for standing in denied.violated() {
                     measure::decision(&standing.policy, kind, "denied", standing.source);
-                    self.0.incidents.add(incident(client, standing, takes, route));
+                    self.0.incidents.add(incident(client, standing, route));
                 }
             }
             Verdict::Unavailable(unavailable) => {
@@ -305,6 +369,7 @@ impl Take {
         Standing {
             policy: self.policy.name.clone(),
             limit: demand.limit,
+            cost: demand.cost,
             remaining: decision.remaining,
             reset_after: decision.reset_after,
             retry_after: match decision.outcome {
@@ -329,15 +394,14 @@ fn dry_decision(client: &Client, take: &Take, standing: &Standing, by: By) -> Op
     (!denied).then(|| take.charged(by))
 }
 
-fn incident(client: &Client, standing: &Standing, takes: &[Take], route: &str) -> Incident {
+fn incident(client: &Client, standing: &Standing, route: &str) -> Incident {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let cost = takes.iter().find(|take| take.policy.name == standing.policy).map_or(0, |take| take.cost.get());
     Incident {
         at_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
         client: client.clone(),
         policy: standing.policy.clone(),
         route: route.into(),
-        cost,
+        cost: standing.cost.get(),
         remaining: standing.remaining,
         retry_after_s: standing.retry_after.and_then(retry_after_s),
         source: standing.source,

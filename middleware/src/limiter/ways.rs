@@ -25,6 +25,7 @@ impl Take {
         Standing {
             policy: self.policy.name.clone(),
             limit: self.limit,
+            cost: self.cost,
             remaining: u64::try_from(remaining).unwrap_or(0),
             reset_after: wait(reset_after_ms),
             retry_after: (allowed == 0).then(|| wait(retry_after_ms)),

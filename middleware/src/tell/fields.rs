@@ -148,7 +148,7 @@ mod tests {
         let missing = limit.shares(Tokens::new(capacity - remaining).unwrap());
         let reset_after = limit.rate().wait_for(missing);
         let policy = PolicyName::new(policy).unwrap();
-        Standing { policy, limit, remaining, reset_after, retry_after: None, source: Source::Redis }
+        Standing { policy, limit, cost: Tokens::ONE, remaining, reset_after, retry_after: None, source: Source::Redis }
     }
 
     fn told(fields: Fields, standings: &[Standing]) -> Vec<String> {
