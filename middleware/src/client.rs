@@ -1,6 +1,7 @@
 //! Who is being limited.
 
 use std::fmt::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
@@ -62,6 +63,19 @@ impl Client {
     pub(crate) fn at(address: impl fmt::Display) -> Self {
         let mut text = String::with_capacity(IP_LEN);
         let _ = write!(text, "{}:{address}", Kind::Ip.as_str());
+        Self { kind: Kind::Ip, text: text.into() }
+    }
+
+    /// The same for an address of IPv4, which most requests come from: a fifth of the time.
+    pub(crate) fn at_v4(address: Ipv4Addr) -> Self {
+        let mut text = String::with_capacity(IP_LEN);
+        text.push_str(Kind::Ip.as_str());
+        let mut separator = ':';
+        for octet in address.octets() {
+            text.push(separator);
+            text.push_str(itoa::Buffer::new().format(octet));
+            separator = '.';
+        }
         Self { kind: Kind::Ip, text: text.into() }
     }
 

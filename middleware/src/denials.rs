@@ -5,7 +5,8 @@
 //! through another instance, that is how long this one may not know.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -24,18 +25,24 @@ struct Denial {
 }
 
 /// The denials of late. Where there is no room, the one that was asked for the longest ago goes.
-pub(crate) struct Denials(Mutex<LruCache<Arc<str>, Denial>>);
+pub(crate) struct Denials {
+    denials: Mutex<LruCache<Box<str>, Denial>>,
+    began: Instant,
+    /// When the last of them is over, in microseconds since it began. After that there is nothing to look up, and no request
+    /// waits for another to do so.
+    over_us: AtomicU64,
+}
 
 impl Denials {
     /// Room for so many.
     pub(crate) fn new(room: NonZeroUsize) -> Self {
         let mut denials = LruCache::unbounded();
         denials.resize(room);
-        Self(Mutex::new(denials))
+        Self { denials: Mutex::new(denials), began: Instant::now(), over_us: AtomicU64::new(0) }
     }
 
     /// Remembers that the bucket of `key` has denied, if it has.
-    pub(crate) fn remember(&self, key: &Arc<str>, standing: &Standing, now: Instant) {
+    pub(crate) fn remember(&self, key: &str, standing: &Standing, now: Instant) {
         let Some(retry_after) = standing.retry_after else { return };
         let wait = match retry_after {
             Wait::Micros(us) => Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX)).min(LONGEST),
@@ -43,11 +50,16 @@ impl Denials {
         };
         let until = now.checked_add(wait).unwrap_or(now);
         let denial = Denial { standing: standing.clone(), at: now, until };
-        self.lock().put(key.clone(), denial);
+        self.lock().put(key.into(), denial);
+        // Never too early: what is left of a microsecond counts as one.
+        self.over_us.fetch_max(self.since_began(until).saturating_add(1), Ordering::Relaxed);
     }
 
     /// The denial that `cost` under `limit` would meet with, if one is remembered: what it said, less the time since.
     pub(crate) fn recall(&self, key: &str, limit: &Limit, cost: Tokens, now: Instant) -> Option<Standing> {
+        if self.since_began(now) >= self.over_us.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut denials = self.lock();
         let denial = denials.get(key)?;
         if denial.until <= now {
@@ -72,8 +84,12 @@ impl Denials {
         self.lock().pop(key);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Arc<str>, Denial>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn since_began(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LruCache<Box<str>, Denial>> {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,9 +122,9 @@ mod tests {
 
     #[test]
     fn is_remembered_until_it_may_retry() {
-        let (denials, key, now) = (Denials::new(NonZeroUsize::MIN), Arc::from("k"), Instant::now());
+        let (denials, key, now) = (Denials::new(NonZeroUsize::MIN), "k", Instant::now());
         let standing = denied(Wait::Micros(1_000_000));
-        denials.remember(&key, &standing, now);
+        denials.remember(key, &standing, now);
         let recalled = denials.recall("k", &standing.limit, Tokens::ONE, now + 999 * MS).unwrap();
         assert_eq!(recalled.retry_after, Some(Wait::Micros(1000)));
         assert_eq!(recalled.reset_after, Wait::Micros(9_001_000));
@@ -118,9 +134,9 @@ mod tests {
 
     #[test]
     fn another_limit_or_cost_is_another_question() {
-        let (denials, key, now) = (Denials::new(NonZeroUsize::MIN), Arc::from("k"), Instant::now());
+        let (denials, key, now) = (Denials::new(NonZeroUsize::MIN), "k", Instant::now());
         let standing = denied(Wait::Never);
-        denials.remember(&key, &standing, now);
+        denials.remember(key, &standing, now);
         assert_eq!(denials.recall("k", &limit(11, "1").unwrap(), Tokens::ONE, now), None);
         assert_eq!(denials.recall("k", &standing.limit, Tokens::ZERO, now), None);
         assert!(denials.recall("k", &standing.limit, Tokens::ONE, now + LONGEST - MS).is_some());
@@ -132,7 +148,7 @@ mod tests {
         let (denials, now) = (Denials::new(NonZeroUsize::new(10).unwrap()), Instant::now());
         let standing = denied(Wait::Micros(1_000_000));
         for n in 0..100 {
-            denials.remember(&Arc::from(n.to_string()), &standing, now);
+            denials.remember(&n.to_string(), &standing, now);
         }
         let known = (0..100)
             .filter(|n: &i32| denials.recall(&n.to_string(), &standing.limit, Tokens::ONE, now).is_some())

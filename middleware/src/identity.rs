@@ -152,7 +152,8 @@ impl Identity {
                 Ok(network) => Client::at(network.trunc()),
                 Err(_) => Client::at(v6),
             },
-            Some(address) => Client::at(address),
+            Some(IpAddr::V6(v6)) => Client::at(v6),
+            Some(IpAddr::V4(v4)) => Client::at_v4(v4),
         }
     }
 }

@@ -1,14 +1,12 @@
 //! How buckets are named in Redis: `prefix:{kind:id}:bucket`. The braces are a hash tag, so that all buckets of a client lie in one
 //! slot of a cluster, where `RL.MTAKE` can take from several of them at once.
 
-use std::sync::Arc;
-
 use crate::client::Client;
 use crate::policy::PolicyName;
 
 /// The key of a client's bucket.
-pub(crate) fn bucket(prefix: &str, client: &Client, bucket: &PolicyName) -> Arc<str> {
-    [prefix, ":{", client.as_str(), "}:", bucket.as_str()].concat().into()
+pub(crate) fn bucket(prefix: &str, client: &Client, bucket: &PolicyName) -> String {
+    [prefix, ":{", client.as_str(), "}:", bucket.as_str()].concat()
 }
 
 /// The key of a client's own limits. No bucket has it: `#` is in no policy's name.
@@ -33,7 +31,7 @@ mod tests {
             let key = bucket("rl", &client, &name);
             assert_eq!(read("rl", &key), Some((client, "login")));
         }
-        assert_eq!(&*bucket("rl", &Client::user("42"), &name), "rl:{user:42}:login");
+        assert_eq!(bucket("rl", &Client::user("42"), &name), "rl:{user:42}:login");
         assert_eq!(read("rl", "other:{user:42}:login"), None);
     }
 }

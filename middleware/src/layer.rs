@@ -1,5 +1,6 @@
 //! The tower [`Layer`]: who sends a request, what it falls under, whether it goes ahead, and what the client is told.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use rl_core::Tokens;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::client::Client;
 use crate::identity::Identity;
 use crate::limiter::{Begun, Limiter, Receipt};
 use crate::measure::{self, Request};
+use crate::policy::Policy;
 use crate::rules::{Chosen, Facts, LiveRules};
 use crate::tell::{Fields, ProblemJson, Responder};
 use crate::verdict::{Allowed, Charge, Denied, Refusal, Standing, Trouble, Verdict};
@@ -235,13 +236,20 @@ impl Settings {
         }
         let client = self.identity.identify(&parts.headers, &parts.extensions);
         let route = self.route_of(parts);
-        match self.charges(parts, &client, &route) {
-            Ok(charges) => Some(self.limiter.begin(client, charges, route)),
-            Err(outcome) => {
-                measure::request(outcome);
-                None
+        let rules = self.rules.now();
+        let plan = self.identity.plan(&parts.headers, &parts.extensions);
+        let outcome = match rules.choose(&Facts { route: &route, method: &parts.method, plan, client: &client }) {
+            Chosen::Policies(policies) => {
+                let cost = self.cost.as_ref().and_then(|cost| cost(parts));
+                let charge =
+                    |policy: &Arc<Policy>| Charge { cost: cost.unwrap_or(policy.cost), policy: policy.clone() };
+                return Some(self.limiter.begin(client, policies.iter().map(charge), &route));
             }
-        }
+            Chosen::Skip => Request::Skipped,
+            Chosen::Nothing => Request::Unmatched,
+        };
+        measure::request(outcome);
+        None
     }
 
     /// Counts a request. What may go ahead does; what may not has its answer.
@@ -265,32 +273,15 @@ impl Settings {
         }
     }
 
-    /// What a request falls under, or how one is counted that falls under nothing.
-    fn charges(&self, parts: &Parts, client: &Client, route: &str) -> Result<Vec<Charge>, Request> {
-        let rules = self.rules.now();
-        let plan = self.identity.plan(&parts.headers, &parts.extensions);
-        let policies = match rules.choose(&Facts { route, method: &parts.method, plan, client }) {
-            Chosen::Policies(policies) => policies,
-            Chosen::Skip => return Err(Request::Skipped),
-            Chosen::Nothing => return Err(Request::Unmatched),
-        };
-        let cost = self.cost.as_ref().and_then(|cost| cost(parts));
-        let charge = |policy: &Arc<_>| {
-            let charge = Charge::of(Arc::clone(policy));
-            Charge { cost: cost.unwrap_or(charge.cost), ..charge }
-        };
-        Ok(policies.iter().map(charge).collect())
-    }
-
-    fn route_of(&self, parts: &Parts) -> String {
+    fn route_of<'a>(&self, parts: &'a Parts) -> Cow<'a, str> {
         if let Some(route) = self.route.as_ref().and_then(|route| route(parts)) {
-            return route;
+            return route.into();
         }
         #[cfg(feature = "axum")]
         if let Some(matched) = parts.extensions.get::<axum::extract::MatchedPath>() {
-            return matched.as_str().to_owned();
+            return matched.as_str().into();
         }
-        parts.uri.path().to_owned()
+        parts.uri.path().into()
     }
 
     /// Tells the client where it stands, and gives back what the outcome says.

@@ -60,7 +60,7 @@ pub(crate) struct Grant {
 
 /// The leased tokens of one key.
 pub(crate) struct Pool {
-    pub(crate) key: Arc<str>,
+    pub(crate) key: Box<str>,
     pub(crate) policy: PolicyName,
     /// Held by the one that leases, so that the others wait for its tokens.
     pub(crate) leasing: tokio::sync::Mutex<()>,
@@ -98,18 +98,16 @@ impl Calls {
 }
 
 impl Pool {
-    fn new(key: Arc<str>, policy: PolicyName, now: Instant) -> Self {
+    fn new(key: &str, policy: PolicyName, now: Instant) -> Self {
         let grant = Grant { granted: 0, remaining: 0, reset_after: Wait::NONE };
         let calls = Calls { since: now, now: 0, before: 0 };
         let state = State { tokens: 0, grant, leased: now, scarce_until: now, calls };
-        Self { key, policy, leasing: tokio::sync::Mutex::new(()), state: Mutex::new(state) }
+        Self { key: key.into(), policy, leasing: tokio::sync::Mutex::new(()), state: Mutex::new(state) }
     }
 
     /// Spends `cost`, if so much is there.
     pub(crate) fn spend(&self, limit: &Limit, cost: Tokens, now: Instant) -> Option<Standing> {
-        let mut state = self.state();
-        state.tokens = state.tokens.checked_sub(cost.get())?;
-        Some(state.standing(&self.policy, limit, cost, now))
+        self.state().spend(&self.policy, limit, cost, now)
     }
 
     /// Takes back what was spent on a request that did not go ahead.
@@ -145,6 +143,11 @@ impl Pool {
 }
 
 impl State {
+    fn spend(&mut self, policy: &PolicyName, limit: &Limit, cost: Tokens, now: Instant) -> Option<Standing> {
+        self.tokens = self.tokens.checked_sub(cost.get())?;
+        Some(self.standing(policy, limit, cost, now))
+    }
+
     /// As of the last lease: others take from the bucket, too.
     fn standing(&self, policy: &PolicyName, limit: &Limit, cost: Tokens, now: Instant) -> Standing {
         Standing {
@@ -166,7 +169,7 @@ pub(crate) struct Leases {
 }
 
 struct Pools {
-    watched: LruCache<Arc<str>, Arc<Pool>>,
+    watched: LruCache<Box<str>, Arc<Pool>>,
     /// Those that were not watched any more, with what they may still hold.
     dropped: Vec<Arc<Pool>>,
 }
@@ -179,13 +182,13 @@ impl Leases {
     }
 
     /// The pool of `key`.
-    pub(crate) fn pool(&self, key: &Arc<str>, policy: &PolicyName, now: Instant) -> Arc<Pool> {
+    pub(crate) fn pool(&self, key: &str, policy: &PolicyName, now: Instant) -> Arc<Pool> {
         let mut pools = self.pools();
         if let Some(pool) = pools.watched.get(key) {
             return pool.clone();
         }
-        let pool = Arc::new(Pool::new(key.clone(), policy.clone(), now));
-        if let Some((_, dropped)) = pools.watched.push(key.clone(), pool.clone()) {
+        let pool = Arc::new(Pool::new(key, policy.clone(), now));
+        if let Some((_, dropped)) = pools.watched.push(key.into(), pool.clone()) {
             pools.dropped.push(dropped);
         }
         pool
@@ -193,11 +196,12 @@ impl Leases {
 
     /// What a charge of `cost` can do with a pool.
     pub(crate) fn spend(&self, pool: &Pool, limit: &Limit, cost: Tokens, now: Instant) -> Spend {
-        let busy = pool.state().calls.count(now) >= self.options.busy;
-        if let Some(standing) = pool.spend(limit, cost, now) {
+        let mut state = pool.state();
+        let busy = state.calls.count(now) >= self.options.busy;
+        if let Some(standing) = state.spend(&pool.policy, limit, cost, now) {
             return Spend::Spent(standing);
         }
-        if busy && !pool.is_scarce(now) { Spend::Lease } else { Spend::Ask }
+        if busy && state.scarce_until <= now { Spend::Lease } else { Spend::Ask }
     }
 
     /// Takes out what was leased long enough ago and is not used.
@@ -248,7 +252,7 @@ mod tests {
 
     fn leases() -> (Leases, Arc<Pool>, Limit, Instant) {
         let (leases, now) = (Leases::new(LeaseOptions { busy: 3, hold: SECOND }), Instant::now());
-        let pool = leases.pool(&Arc::from("k"), &PolicyName::new("p").unwrap(), now);
+        let pool = leases.pool("k", &PolicyName::new("p").unwrap(), now);
         (leases, pool, limit(100, "1").unwrap(), now)
     }
 
@@ -308,7 +312,7 @@ mod tests {
         let (leases, pool, _, now) = leases();
         pool.receive(grant(5, 90), TEN, now);
         for n in 0..WATCHED.get() {
-            leases.pool(&Arc::from(n.to_string()), &pool.policy, now);
+            leases.pool(&n.to_string(), &pool.policy, now);
         }
         assert_eq!(leases.idle(now).len(), 1);
     }

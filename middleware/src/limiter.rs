@@ -108,7 +108,7 @@ struct Inner {
 
 /// A bucket to take from.
 struct Take {
-    key: Arc<str>,
+    key: String,
     policy: Arc<Policy>,
     limit: Limit,
     cost: Tokens,
@@ -123,8 +123,8 @@ pub struct Receipt {
 
 #[derive(Clone)]
 struct Charged {
-    key: Arc<str>,
-    policy: PolicyName,
+    key: String,
+    policy: Arc<Policy>,
     cost: Tokens,
     by: By,
 }
@@ -183,7 +183,7 @@ impl Limiter {
             if cost == Tokens::ZERO {
                 continue;
             }
-            measure::refunded(&policy, cost.get());
+            measure::refunded(&policy.name, cost.get());
             match by {
                 By::Lease(pool) => pool.unspend(cost),
                 By::Local => self.0.local.give(client.as_str(), &key, cost),
@@ -201,7 +201,7 @@ impl Limiter {
         self.give_back(self.0.leases.all()).await;
     }
 
-    fn key(&self, client: &Client, bucket: &PolicyName) -> Arc<str> {
+    fn key(&self, client: &Client, bucket: &PolicyName) -> String {
         keys::bucket(&self.0.options.prefix, client, bucket)
     }
 

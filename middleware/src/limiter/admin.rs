@@ -88,7 +88,7 @@ impl Limiter {
         self.0.local.reset(client.as_str(), &key);
         if let Some(link) = &self.0.link {
             let mut command = cmd("DEL");
-            command.arg(&*key);
+            command.arg(&key);
             link.ask("DEL", command, link.deadline()).await?;
         }
         self.0.leases.forget(&key);

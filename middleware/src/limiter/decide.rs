@@ -26,7 +26,7 @@ struct Sofar {
 
 impl Sofar {
     /// Tokens of a lease were spent.
-    fn spent(&mut self, take: &Take, standing: Standing, pool: Arc<Pool>) {
+    fn spent(&mut self, take: Take, standing: Standing, pool: Arc<Pool>) {
         self.charges.push(take.charged(By::Lease(pool)));
         self.standings.push(standing);
     }
@@ -78,38 +78,38 @@ impl Limiter {
     /// Decides on a request of `client` that falls under `charges`: all of them are taken or none. Those that are a dry run are taken on
     /// their own, and never deny. `route` is what denials are shown with.
     pub async fn check(&self, client: &Client, charges: &[Charge], route: &str) -> Verdict {
-        match self.begin(client.clone(), charges.to_vec(), route.to_owned()) {
+        match self.begin(client.clone(), charges.iter().cloned(), route) {
             Begun::Decided(verdict) => verdict,
             Begun::Open(pending) => self.finish(pending).await,
         }
     }
 
     /// Decides at once, if that can be.
-    pub(crate) fn begin(&self, client: Client, charges: Vec<Charge>, route: String) -> Begun {
+    pub(crate) fn begin(&self, client: Client, charges: impl IntoIterator<Item = Charge>, route: &str) -> Begun {
         let begun = Instant::now();
         let stage = match self.own_limits_at_once(&client, begun) {
-            Err(known) => Stage::Limits { known, charges },
-            Ok(own) => match self.begin_with(&client, &charges, &route, own.as_deref(), begun) {
+            Err(known) => Stage::Limits { known, charges: charges.into_iter().collect() },
+            Ok(own) => match self.begin_with(&client, charges, route, own.as_deref(), begun) {
                 Ok(verdict) => return Begun::Decided(verdict),
                 Err(open) => Stage::Decision(open),
             },
         };
-        Begun::Open(Pending { client, route, begun, stage })
+        Begun::Open(Pending { client, route: route.to_owned(), begun, stage })
     }
 
     fn begin_with(
         &self,
         client: &Client,
-        charges: &[Charge],
+        charges: impl IntoIterator<Item = Charge>,
         route: &str,
         own: Option<&Own>,
         now: Instant,
     ) -> Result<Verdict, Open> {
-        let takes = charges.iter().map(|charge| self.taking(client, charge, own));
+        let takes = charges.into_iter().map(|charge| self.taking(client, charge, own));
         let (dry, takes): (Vec<_>, Vec<_>) = takes.partition(|take| take.policy.shadow);
         let (verdict, dry_charges) = match &self.0.link {
             Some(link) => (self.at_once(link, client, takes, dry, now)?, Vec::new()),
-            None => (self.decide_here(client, &takes, None, Sofar::default()), self.dry_here(client, &dry)),
+            None => (self.decide_here(client, takes, None, Sofar::default()), self.dry_here(client, dry)),
         };
         Ok(self.concluded(client, route, verdict, dry_charges))
     }
@@ -121,7 +121,7 @@ impl Limiter {
             Stage::Decision(open) => open,
             Stage::Limits { known, charges } => {
                 let own = self.own_limits_by(&client, known, begun).await;
-                match self.begin_with(&client, &charges, &route, own.as_deref(), begun) {
+                match self.begin_with(&client, charges, &route, own.as_deref(), begun) {
                     Ok(verdict) => return verdict,
                     Err(open) => open,
                 }
@@ -141,9 +141,8 @@ impl Limiter {
         verdict
     }
 
-    fn taking(&self, client: &Client, charge: &Charge, own: Option<&Own>) -> Take {
-        let policy = charge.policy.clone();
-        let take = Take { key: self.key(client, &policy.bucket), limit: policy.limit, cost: charge.cost, policy };
+    fn taking(&self, client: &Client, Charge { policy, cost }: Charge, own: Option<&Own>) -> Take {
+        let take = Take { key: self.key(client, &policy.bucket), limit: policy.limit, cost, policy };
         let own = own.and_then(|own| own.get(&take.policy.name));
         take.with_limit(own)
     }
@@ -175,8 +174,8 @@ impl Limiter {
         for take in dry {
             measure::degraded(&take.policy.name, &Trouble::Open);
         }
-        let rest: Vec<_> = open.to_lease.into_iter().map(|(take, _)| take).chain(open.to_take).collect();
-        Ok(self.without(client, &rest, Trouble::Open, open.sofar))
+        let rest = open.to_lease.into_iter().map(|(take, _)| take).chain(open.to_take).collect();
+        Ok(self.without(client, rest, Trouble::Open, open.sofar))
     }
 
     /// The denial that this instance remembers, if there is one.
@@ -196,7 +195,7 @@ impl Limiter {
         }
         let pool = self.0.leases.pool(&take.key, &take.policy.name, now);
         match self.0.leases.spend(&pool, &take.limit, take.cost, now) {
-            Spend::Spent(standing) => open.sofar.spent(&take, standing, pool),
+            Spend::Spent(standing) => open.sofar.spent(take, standing, pool),
             Spend::Lease => open.to_lease.push((take, pool)),
             Spend::Ask => open.to_take.push(take),
         }
@@ -205,11 +204,11 @@ impl Limiter {
     /// Asks Redis about what is open, and about what is a dry run in the same round trip.
     async fn ask(&self, client: &Client, open: Open, begun: Instant) -> (Verdict, Vec<Charged>) {
         let Open { sofar, to_lease, to_take, dry } = open;
-        let Some(link) = &self.0.link else { return (self.decide_here(client, &to_take, None, sofar), Vec::new()) };
+        let Some(link) = &self.0.link else { return (self.decide_here(client, to_take, None, sofar), Vec::new()) };
         // One deadline for all that a request asks.
         let deadline = link.deadline_from(begun);
         let enforced = self.enforce(link, client, sofar, to_lease, to_take, deadline);
-        join(enforced, self.dry_run(link, client, &dry, deadline)).await
+        join(enforced, self.dry_run(link, client, dry, deadline)).await
     }
 
     async fn enforce(
@@ -223,7 +222,7 @@ impl Limiter {
     ) -> Verdict {
         for (take, pool) in to_lease {
             match self.leased(link, &take, &pool, deadline).await {
-                Some(standing) => sofar.spent(&take, standing, pool),
+                Some(standing) => sofar.spent(take, standing, pool),
                 None => to_take.push(take),
             }
         }
@@ -231,13 +230,13 @@ impl Limiter {
             return allowed(sofar, None);
         }
         match self.take(link, &to_take, deadline).await {
-            Ok(standings) => self.settled(&to_take, standings, sofar),
-            Err(trouble) => self.without(client, &to_take, trouble, sofar),
+            Ok(standings) => self.settled(to_take, standings, sofar),
+            Err(trouble) => self.without(client, to_take, trouble, sofar),
         }
     }
 
     /// Redis has decided on what was not leased.
-    fn settled(&self, takes: &[Take], standings: Vec<Standing>, mut sofar: Sofar) -> Verdict {
+    fn settled(&self, takes: Vec<Take>, standings: Vec<Standing>, mut sofar: Sofar) -> Verdict {
         let denies = standings.iter().any(|standing| standing.retry_after.is_some());
         if denies && let Some(denials) = &self.0.denials {
             let now = Instant::now();
@@ -249,7 +248,7 @@ impl Limiter {
         if denies {
             return Verdict::Denied(Denied::of(sofar.undo(), None));
         }
-        sofar.charges.extend(takes.iter().map(|take| take.charged(By::Redis)));
+        sofar.charges.extend(takes.into_iter().map(|take| take.charged(By::Redis)));
         allowed(sofar, None)
     }
 
@@ -268,8 +267,8 @@ impl Limiter {
     }
 
     /// Redis has not decided: each policy says what becomes of the request.
-    fn without(&self, client: &Client, takes: &[Take], trouble: Trouble, sofar: Sofar) -> Verdict {
-        for take in takes {
+    fn without(&self, client: &Client, mut takes: Vec<Take>, trouble: Trouble, sofar: Sofar) -> Verdict {
+        for take in &takes {
             measure::degraded(&take.policy.name, &trouble);
         }
         let refusing = takes.iter().filter(|take| take.policy.on_outage == OnOutage::Deny);
@@ -278,12 +277,12 @@ impl Limiter {
             sofar.undo();
             return Verdict::Unavailable(Unavailable { policies, trouble });
         }
-        let local: Vec<_> = takes.iter().filter(|take| take.policy.on_outage == OnOutage::Local).cloned().collect();
-        self.decide_here(client, &local, Some(trouble), sofar)
+        takes.retain(|take| take.policy.on_outage == OnOutage::Local);
+        self.decide_here(client, takes, Some(trouble), sofar)
     }
 
     /// Takes from buckets of this process: of the whole limit where there is no Redis, of this instance's share where it is gone.
-    fn decide_here(&self, client: &Client, takes: &[Take], degraded: Option<Trouble>, mut sofar: Sofar) -> Verdict {
+    fn decide_here(&self, client: &Client, takes: Vec<Take>, degraded: Option<Trouble>, mut sofar: Sofar) -> Verdict {
         if takes.is_empty() {
             return allowed(sofar, degraded);
         }
@@ -301,16 +300,16 @@ impl Limiter {
         if denies {
             return Verdict::Denied(Denied::of(sofar.undo(), degraded));
         }
-        sofar.charges.extend(takes.iter().map(|take| take.charged(By::Local)));
+        sofar.charges.extend(takes.into_iter().map(|take| take.charged(By::Local)));
         allowed(sofar, degraded)
     }
 
     /// Takes what is a dry run, each on its own, and counts what it would have denied.
-    async fn dry_run(&self, link: &Link, client: &Client, takes: &[Take], deadline: Instant) -> Vec<Charged> {
+    async fn dry_run(&self, link: &Link, client: &Client, takes: Vec<Take>, deadline: Instant) -> Vec<Charged> {
         let tries = takes.iter().map(|take| self.take_one(link, take, deadline));
         let standings = futures_util::future::join_all(tries).await;
         let mut charges = Vec::new();
-        for (take, standing) in takes.iter().zip(standings) {
+        for (take, standing) in takes.into_iter().zip(standings) {
             match standing {
                 Ok(standing) => charges.extend(dry_decision(client, take, &standing, By::Redis)),
                 Err(trouble) => measure::degraded(&take.policy.name, &trouble),
@@ -319,13 +318,14 @@ impl Limiter {
         charges
     }
 
-    fn dry_here(&self, client: &Client, takes: &[Take]) -> Vec<Charged> {
-        let decide = |take: &Take| {
+    fn dry_here(&self, client: &Client, takes: Vec<Take>) -> Vec<Charged> {
+        let decide = |take: Take| {
             let demand = Demand { key: &take.key, limit: take.limit, cost: take.cost };
             let decision = self.0.local.take(client.as_str(), &[demand]).pop()?;
-            dry_decision(client, take, &take.decided_here(&demand, decision), By::Local)
+            let standing = take.decided_here(&demand, decision);
+            dry_decision(client, take, &standing, By::Local)
         };
-        takes.iter().filter_map(decide).collect()
+        takes.into_iter().filter_map(decide).collect()
     }
 
     /// Counts what was decided, and keeps denials for those who ask why.
@@ -352,16 +352,9 @@ impl Limiter {
     }
 }
 
-impl Clone for Take {
-    fn clone(&self) -> Self {
-        let Self { key, policy, limit, cost } = self;
-        Self { key: key.clone(), policy: policy.clone(), limit: *limit, cost: *cost }
-    }
-}
-
 impl Take {
-    fn charged(&self, by: By) -> Charged {
-        Charged { key: self.key.clone(), policy: self.policy.name.clone(), cost: self.cost, by }
+    fn charged(self, by: By) -> Charged {
+        Charged { key: self.key, policy: self.policy, cost: self.cost, by }
     }
 
     /// Where the client stands after a decision of this process.
@@ -387,7 +380,7 @@ fn allowed(sofar: Sofar, degraded: Option<Trouble>) -> Verdict {
 }
 
 /// Counts the decision of a dry run. What it charged can be given back like any charge.
-fn dry_decision(client: &Client, take: &Take, standing: &Standing, by: By) -> Option<Charged> {
+fn dry_decision(client: &Client, take: Take, standing: &Standing, by: By) -> Option<Charged> {
     let denied = standing.retry_after.is_some();
     let outcome = if denied { "dry-run-denied" } else { "dry-run-allowed" };
     measure::decision(&take.policy.name, client.kind(), outcome, standing.source);

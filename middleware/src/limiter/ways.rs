@@ -1,6 +1,5 @@
 //! The calls to Redis, and what their answers mean.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use redis::{Cmd, FromRedisValue, Value, cmd};
@@ -54,7 +53,7 @@ impl Limiter {
         let mut command = cmd("RL.MTAKE");
         command.arg(takes.len());
         for take in takes {
-            command.arg(&*take.key);
+            command.arg(&take.key);
         }
         for take in takes {
             take.limited(&mut command);
@@ -67,7 +66,7 @@ impl Limiter {
     /// Takes from one bucket.
     pub(super) async fn take_one(&self, link: &Link, take: &Take, deadline: Instant) -> Result<Standing, Trouble> {
         let mut command = cmd("RL.TAKE");
-        command.arg(&*take.key);
+        command.arg(&take.key);
         take.limited(&mut command);
         // One token is what it costs unless said otherwise, and an argument less is time saved.
         if take.cost != Tokens::ONE {
@@ -80,7 +79,7 @@ impl Limiter {
     /// Where the client stands, without charging anything.
     pub(super) async fn peek(&self, link: &Link, take: &Take, deadline: Instant) -> Result<Standing, Trouble> {
         let mut command = cmd("RL.PEEK");
-        command.arg(&*take.key);
+        command.arg(&take.key);
         take.limited(&mut command);
         command.arg(take.cost.get());
         Ok(take.standing(answer(link.ask("RL.PEEK", command, deadline).await?)?))
@@ -96,7 +95,7 @@ impl Limiter {
     ) -> Result<Standing, Trouble> {
         let wanted = take.policy.lease.unwrap_or(take.cost).max(take.cost);
         let mut command = cmd("RL.LEASE");
-        command.arg(&*take.key);
+        command.arg(&take.key);
         take.limited(&mut command);
         command.arg(wanted.get());
         let five: Five = answer(link.ask("RL.LEASE", command, deadline).await?)?;
@@ -113,10 +112,10 @@ impl Limiter {
     }
 
     /// Gives tokens back to a bucket.
-    pub(super) async fn give(&self, key: &Arc<str>, tokens: Tokens) -> Result<(), Trouble> {
+    pub(super) async fn give(&self, key: &str, tokens: Tokens) -> Result<(), Trouble> {
         let Some(link) = &self.0.link else { return Ok(()) };
         let mut command = cmd("RL.GIVE");
-        command.arg(&**key).arg(tokens.get());
+        command.arg(key).arg(tokens.get());
         link.ask("RL.GIVE", command, link.deadline()).await.map(drop)
     }
 }
