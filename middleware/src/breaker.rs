@@ -148,6 +148,15 @@ impl Breaker {
         }
     }
 
+    /// Until when it refuses whatever comes, if it is open.
+    #[must_use]
+    pub fn open_until(&self) -> Option<Instant> {
+        match self.state {
+            State::Open { since, pause, .. } => since.checked_add(pause),
+            State::Closed { .. } | State::HalfOpen { .. } => None,
+        }
+    }
+
     /// Where it stands.
     #[must_use]
     pub const fn state(&self) -> BreakerState {
@@ -191,6 +200,7 @@ mod tests {
         fail(&mut breaker, now, 1);
         assert_eq!(breaker.state(), BreakerState::Open);
         assert!(breaker.refuses(now + 99 * MS) && !breaker.refuses(now + 100 * MS));
+        assert_eq!(breaker.open_until(), Some(now + 100 * MS));
         assert_eq!(breaker.admit(now + 99 * MS), Admission::Refused);
     }
 

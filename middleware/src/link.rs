@@ -4,6 +4,7 @@
 //! it, and the next one finds it. When the breaker opens the connection is dropped, since a peer that has vanished without a word
 //! would leave it hanging.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,10 @@ struct Inner {
     /// The attempt to connect that is under way.
     attempt: Mutex<Option<Connecting>>,
     breaker: Mutex<Breaker>,
+    began: Instant,
+    /// Until when the breaker refuses whatever comes, in microseconds since it began: while it is open, requests look here and do
+    /// not wait for each other.
+    open_until_us: AtomicU64,
     /// What the last call met with, for those who look after the service.
     last: Mutex<Option<Trouble>>,
 }
@@ -100,6 +105,8 @@ impl Link {
             connection: ArcSwapOption::empty(),
             attempt: Mutex::new(None),
             breaker: Mutex::new(Breaker::new(options.breaker)),
+            began: Instant::now(),
+            open_until_us: AtomicU64::new(0),
             last: Mutex::new(None),
         })))
     }
@@ -116,7 +123,8 @@ impl Link {
 
     /// Whether a call at `now` would be refused by the breaker.
     pub(crate) fn refuses(&self, now: Instant) -> bool {
-        locked(&self.0.breaker).refuses(now)
+        let since_began = now.saturating_duration_since(self.0.began).as_micros();
+        since_began < u128::from(self.0.open_until_us.load(Ordering::Relaxed)) || locked(&self.0.breaker).refuses(now)
     }
 
     /// Where the breaker stands.
@@ -214,13 +222,18 @@ impl Link {
         let mut breaker = locked(&self.0.breaker);
         let before = breaker.state();
         breaker.record(admission, outcome, Instant::now(), fastrand::f64());
-        let after = breaker.state();
+        let (after, open_until) = (breaker.state(), breaker.open_until());
         drop(breaker);
         if before == after {
             return;
         }
         if after == BreakerState::Open {
             self.0.connection.store(None);
+        }
+        if let Some(until) = open_until {
+            // Rounds down: the last microsecond is the breaker's.
+            let until_us = until.saturating_duration_since(self.0.began).as_micros();
+            self.0.open_until_us.store(u64::try_from(until_us).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         measure::breaker(after);
         match after {

@@ -1,6 +1,9 @@
 //! What a limiter costs an HTTP service: the same route without one, with ours, with a Lua script through the same client, and
 //! `rl-service`; in one run, with `wrk` and 200 connections, on traffic that is allowed.
 //!
+//! There are two routes: one that only says hello, beside which any layer is dear (so one that does nothing is measured, too, and
+//! one that appends two constant fields), and one that answers with a list of 50 items in JSON.
+//!
 //! Each subject is a process of its own (this program, started anew), so that CPU time can be told apart: its own per request,
 //! and that of Redis. The cells are medians of interleaved rounds.
 #![allow(
@@ -17,22 +20,23 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 use http::{HeaderValue, StatusCode};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{IntoConnectionInfo, Script};
 use rl_tower::{Limiter, LimiterOptions, LiveRules, Policy, RateLimitLayer, Rule, Rules};
+use serde::Serialize;
 
 #[allow(dead_code, unused_imports, reason = "the server tests use the rest")]
 #[path = "../../tests/server/support/mod.rs"]
 mod server;
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 const SECONDS: u64 = 3;
 const CONNECTIONS: usize = 200;
 /// A limit that allows whatever this benchmark asks.
@@ -56,15 +60,24 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / rate * 1000) + 10
 return {1, math.floor(tokens), 0}
 ";
 
-const SUBJECTS: [(&str, &str); 8] = [
-    ("none", "route, no limiter"),
-    ("librl", "route, rl-tower, RL.TAKE"),
-    ("lease", "route, rl-tower, leases"),
-    ("dead", "route, rl-tower, Redis gone, breaker open"),
-    ("lua", "route, Lua script"),
-    ("check", "rl-service /check, RL.TAKE"),
-    ("check-lease", "rl-service /check, leases"),
-    ("check-local", "rl-service /check, without Redis"),
+/// What is measured: what to start, what to ask it for, and how it is called.
+type Subject = (&'static str, &'static str, &'static str);
+
+const SUBJECTS: [Subject; 14] = [
+    ("none", "/hello", "hello, no limiter"),
+    ("empty", "/hello", "hello, a layer that does nothing"),
+    ("fields", "/hello", "hello, a layer that appends two fields"),
+    ("librl", "/hello", "hello, rl-tower, RL.TAKE"),
+    ("lease", "/hello", "hello, rl-tower, leases"),
+    ("dead", "/hello", "hello, rl-tower, Redis gone, breaker open"),
+    ("lua", "/hello", "hello, Lua script"),
+    ("none", "/list", "list, no limiter"),
+    ("librl", "/list", "list, rl-tower, RL.TAKE"),
+    ("lease", "/list", "list, rl-tower, leases"),
+    ("dead", "/list", "list, rl-tower, Redis gone, breaker open"),
+    ("check", "/check", "rl-service /check, RL.TAKE"),
+    ("check-lease", "/check", "rl-service /check, leases"),
+    ("check-local", "/check", "rl-service /check, without Redis"),
 ];
 
 fn main() {
@@ -78,7 +91,7 @@ fn main() {
 }
 
 async fn serve(kind: &str, port: u16, redis: &str) {
-    let route = Router::new().route("/", get(|| async { "hello" }));
+    let route = Router::new().route("/hello", get(async || "hello")).route("/list", get(list));
     let policy = Policy::new("api", CAPACITY, RATE).unwrap();
     let limited = |policy: Policy, redis: &str| {
         let rules = LiveRules::new(Rules::new([Rule::any().apply([policy])]).unwrap());
@@ -86,6 +99,8 @@ async fn serve(kind: &str, port: u16, redis: &str) {
     };
     let app = match kind {
         "none" => route,
+        "empty" => route.layer(from_fn(async |request: Request, next: Next| next.run(request).await)),
+        "fields" => route.layer(from_fn(append_two)),
         "librl" => route.layer(limited(policy, redis)),
         "lease" => route.layer(limited(policy.leasing(10_000).unwrap(), redis)),
         // A port on which nobody listens.
@@ -95,6 +110,29 @@ async fn serve(kind: &str, port: u16, redis: &str) {
     };
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await.unwrap();
+}
+
+#[derive(Serialize)]
+struct Item {
+    id: u64,
+    name: String,
+    price: f64,
+    in_stock: bool,
+}
+
+/// What an API might answer: 50 items, about 3 kB.
+async fn list() -> Json<Vec<Item>> {
+    let item =
+        |id: u64| Item { id, name: format!("item {id}"), price: id as f64 * 1.25, in_stock: !id.is_multiple_of(3) };
+    Json((1..=50).map(item).collect())
+}
+
+async fn append_two(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.append("ratelimit-policy", HeaderValue::from_static("\"api\";q=100000000;w=1"));
+    headers.append("ratelimit", HeaderValue::from_static("\"api\";r=99999999;t=1"));
+    response
 }
 
 /// A limiter as people write it: the script by its hash, over the same kind of connection, and the same header fields.
@@ -137,19 +175,19 @@ impl Lua {
 }
 
 /// A process that serves, killed when dropped.
-struct Subject {
+struct Served {
     process: Child,
     port: u16,
 }
 
-impl Drop for Subject {
+impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-impl Subject {
+impl Served {
     fn start(kind: &str, redis: &str, folder: &std::path::Path) -> Self {
         let port = server::free_port();
         let mut command = match kind.strip_prefix("check") {
@@ -172,22 +210,21 @@ impl Subject {
             }
         };
         let process = command.stdout(Stdio::null()).stderr(Stdio::inherit()).env("RUST_LOG", "warn").spawn().unwrap();
-        let subject = Self { process, port };
+        let served = Self { process, port };
         server::eventually("it serves", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        subject
+        served
     }
 
     /// Has it answer for `seconds`.
-    fn load(&self, kind: &str, seconds: u64, folder: &std::path::Path) -> Load {
+    fn load(&self, path: &str, seconds: u64, folder: &std::path::Path) -> Load {
         let mut command = Command::new("wrk");
         command.args(["-t", "1", "-c", &CONNECTIONS.to_string(), "-d", &format!("{seconds}s"), "--latency", "-s"]);
         command.arg(folder.join("report.lua"));
-        let path = if kind.starts_with("check") { "check" } else { "" };
-        let said = command.arg(format!("http://127.0.0.1:{}/{path}", self.port)).output().expect("wrk is installed");
+        let said = command.arg(format!("http://127.0.0.1:{}{path}", self.port)).output().expect("wrk is installed");
         let text = String::from_utf8(said.stdout).unwrap();
         let figures = text.lines().find_map(|line| line.strip_prefix("figures ")).unwrap_or_else(|| panic!("{text}"));
         let figures: Vec<f64> = figures.split(' ').map(|figure| figure.parse().unwrap()).collect();
-        assert!(figures[3] == 0.0, "{kind}: {} answers were errors", figures[3]);
+        assert!(figures[3] == 0.0, "{path}: {} answers were errors", figures[3]);
         Load { requests: figures[0], seconds: figures[4] / 1e6, p50_ms: figures[1] / 1e3, p99_ms: figures[2] / 1e3 }
     }
 }
@@ -229,19 +266,19 @@ fn measure() {
     let port = server::free_port().to_string();
     let redis = server::Server::with(&["--port", &port]);
     let url = format!("redis://127.0.0.1:{port}");
-    let mut cells: BTreeMap<&str, Vec<[f64; 5]>> = BTreeMap::new();
+    let mut cells: BTreeMap<Subject, Vec<[f64; 5]>> = BTreeMap::new();
     for _ in 0..ROUNDS {
-        for (kind, _) in SUBJECTS {
-            let subject = Subject::start(kind, &url, folder.path());
-            subject.load(kind, 1, folder.path());
-            let (own, redis_own) = (cpu(subject.process.id()), cpu(redis.pid()));
-            let load = subject.load(kind, SECONDS, folder.path());
+        for subject @ (kind, path, _) in SUBJECTS {
+            let served = Served::start(kind, &url, folder.path());
+            served.load(path, 1, folder.path());
+            let (own, redis_own) = (cpu(served.process.id()), cpu(redis.pid()));
+            let load = served.load(path, SECONDS, folder.path());
             let per_request = |before: f64, after: f64| (after - before) * 1e6 / load.requests;
-            cells.entry(kind).or_default().push([
+            cells.entry(subject).or_default().push([
                 load.requests / load.seconds,
                 load.p50_ms,
                 load.p99_ms,
-                per_request(own, cpu(subject.process.id())),
+                per_request(own, cpu(served.process.id())),
                 per_request(redis_own, cpu(redis.pid())),
             ]);
         }
@@ -249,27 +286,27 @@ fn measure() {
     report(&cells);
 }
 
-fn report(cells: &BTreeMap<&str, Vec<[f64; 5]>>) {
-    let medians: BTreeMap<&str, [f64; 5]> = cells
-        .iter()
-        .map(|(kind, rounds)| (*kind, std::array::from_fn(|n| median(rounds.iter().map(|round| round[n])))))
-        .collect();
+fn report(cells: &BTreeMap<Subject, Vec<[f64; 5]>>) {
     println!("{ROUNDS} rounds of {SECONDS} s, {CONNECTIONS} connections, medians");
     println!("{:<44}{:>12}{:>9}{:>9}{:>9}{:>14}", "", COLUMNS[0], COLUMNS[1], COLUMNS[2], COLUMNS[3], COLUMNS[4]);
-    for (kind, name) in SUBJECTS {
-        let [rate, p50, p99, own, redis] = medians[kind];
-        println!("{name:<44}{rate:>12.0}{p50:>9.2}{p99:>9.2}{own:>9.1}{redis:>14.1}");
+    for subject in SUBJECTS {
+        let cell = |column: usize| median(cells[&subject].iter().map(|round| round[column]));
+        let [rate, p50, p99, own, redis] = std::array::from_fn(cell);
+        println!("{:<44}{rate:>12.0}{p50:>9.2}{p99:>9.2}{own:>9.1}{redis:>14.1}", subject.2);
     }
     // Ratios of one round, as a machine that is shared goes fast and slow.
-    let ratio = |kind: &str, to: &str, column: usize| {
-        median(cells[kind].iter().zip(&cells[to]).map(|(one, other)| one[column] / other[column]))
+    let of = |kind: &str, path: &str| {
+        &cells[SUBJECTS.iter().find(|subject| (subject.0, subject.1) == (kind, path)).unwrap()]
     };
-    println!("Redis CPU per request, Lua to RL.TAKE: {:.2}", ratio("lua", "librl", 4));
-    println!(
-        "requests/s to no limiter: leases {:.3}, Redis gone {:.3}",
-        ratio("lease", "none", 0),
-        ratio("dead", "none", 0)
-    );
+    let ratio = |path: &str, kind: &str, to: &str, column: usize| {
+        median(of(kind, path).iter().zip(of(to, path)).map(|(one, other)| one[column] / other[column]))
+    };
+    println!("Redis CPU per request, Lua to RL.TAKE: {:.2}", ratio("/hello", "lua", "librl", 4));
+    for (path, kinds) in [("/hello", &["empty", "fields", "lease", "dead"][..]), ("/list", &["lease", "dead"])] {
+        for kind in kinds {
+            println!("requests/s to no limiter, {path}, {kind}: {:.3}", ratio(path, kind, "none", 0));
+        }
+    }
 }
 
 fn median(figures: impl Iterator<Item = f64>) -> f64 {

@@ -3,7 +3,6 @@
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rl_core::Wait;
-use smallvec::SmallVec;
 
 use crate::policy::{seconds, window_s};
 use crate::verdict::{Standing, Trouble};
@@ -11,8 +10,8 @@ use crate::verdict::{Standing, Trouble};
 /// The largest integer of a structured field (RFC 9651, section 3.3.1). What is larger is held there.
 const MAX_FIELD_INTEGER: u64 = 999_999_999_999_999;
 
-/// A field while it is written: what usually fits needs no allocation but the one of the field itself.
-type Field = SmallVec<[u8; 128]>;
+/// The room that an item of a list usually takes.
+const ITEM_LEN: usize = 48;
 
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -43,8 +42,8 @@ impl Fields {
         match self {
             _ if standings.is_empty() => {}
             Self::Draft => {
-                append(headers, RATELIMIT_POLICY, &*items(standings, policy_item));
-                append(headers, RATELIMIT, &*items(standings, standing_item));
+                append(headers, RATELIMIT_POLICY, items(standings, policy_item));
+                append(headers, RATELIMIT, items(standings, standing_item));
             }
             Self::Triple => triple(standings, headers, ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]),
             Self::XTriple => {
@@ -74,37 +73,37 @@ pub(crate) fn retry_after_s(wait: Wait) -> Option<u64> {
     seconds(wait).map(|seconds| seconds.max(1))
 }
 
-fn policy_item(field: &mut Field, standing: &Standing) {
+fn policy_item(field: &mut String, standing: &Standing) {
     name(field, standing);
     parameter(field, ";q=", Some(standing.limit.capacity().get()));
     parameter(field, ";w=", window_s(&standing.limit));
 }
 
-fn standing_item(field: &mut Field, standing: &Standing) {
+fn standing_item(field: &mut String, standing: &Standing) {
     name(field, standing);
     parameter(field, ";r=", Some(standing.remaining));
     parameter(field, ";t=", seconds(standing.reset_after));
 }
 
-fn name(field: &mut Field, standing: &Standing) {
-    field.push(b'"');
-    field.extend_from_slice(standing.policy.as_str().as_bytes());
-    field.push(b'"');
+fn name(field: &mut String, standing: &Standing) {
+    field.push('"');
+    field.push_str(standing.policy.as_str());
+    field.push('"');
 }
 
-fn parameter(field: &mut Field, name: &str, value: Option<u64>) {
+fn parameter(field: &mut String, name: &str, value: Option<u64>) {
     if let Some(value) = value {
-        field.extend_from_slice(name.as_bytes());
-        field.extend_from_slice(itoa::Buffer::new().format(held(value)).as_bytes());
+        field.push_str(name);
+        field.push_str(itoa::Buffer::new().format(held(value)));
     }
 }
 
-/// A list with an item for each policy.
-fn items(standings: &[Standing], item: fn(&mut Field, &Standing)) -> Field {
-    let mut field = Field::new();
+/// A list with an item for each policy. Written into one string: it is on the way of every response.
+fn items(standings: &[Standing], item: fn(&mut String, &Standing)) -> String {
+    let mut field = String::with_capacity(standings.len().saturating_mul(ITEM_LEN));
     for standing in standings {
         if !field.is_empty() {
-            field.extend_from_slice(b", ");
+            field.push_str(", ");
         }
         item(&mut field, standing);
     }
