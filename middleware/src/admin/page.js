@@ -61,27 +61,75 @@ function why(denial) {
   return `${need}; ${wait}${from}`;
 }
 
-function denialRow(denial, named) {
-  const row = element("li");
-  row.append(`${time(denial.at_ms)} `);
-  if (named) row.append(link(denial.client), " ");
-  if (denial.route) row.append(`${denial.route} `);
-  row.append(element("span", why(denial), "why"));
-  return row;
+const say = (node, text) => {
+  if (node.textContent !== text) node.textContent = text;
+};
+
+// Shows rows, each by a key of its own, and touches only what has changed: a row that stays keeps its focus and what is selected
+// in it, and a click on it is not lost. `make` makes a row and `fill` writes into it.
+function list(parent, items, { key, make, fill = () => {} }, none = "") {
+  const seen = new Map();
+  const keys = items.map((item) => {
+    const [name, times] = [key(item), (seen.get(key(item)) ?? 0) + 1];
+    seen.set(name, times);
+    return `${name} ${times}`;
+  });
+  const focused = document.activeElement;
+  const wanted = new Set(keys);
+  for (const row of [...parent.children]) if (!wanted.has(row.dataset.key)) row.remove();
+  const there = new Map([...parent.children].map((row) => [row.dataset.key, row]));
+  let place = parent.firstElementChild;
+  items.forEach((item, index) => {
+    const row = there.get(keys[index]) ?? make(item);
+    row.dataset.key = keys[index];
+    if (row === place) place = place.nextElementSibling;
+    else parent.insertBefore(row, place);
+    fill(row, item);
+  });
+  // A row that has moved has lost it.
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
+  if (!items.length && none) parent.append(element(parent.tagName === "TBODY" ? "tr" : "li", none, "why"));
 }
 
-function tableRow(cells) {
+// Denials never change once they are there.
+const denials = (named) => ({
+  key: JSON.stringify,
+  make: (denial) => {
+    const row = element("li");
+    row.append(`${time(denial.at_ms)} `);
+    if (named) row.append(link(denial.client), " ");
+    if (denial.route) row.append(`${denial.route} `);
+    row.append(element("span", why(denial), "why"));
+    return row;
+  },
+});
+
+function tableRow(...kinds) {
   const row = element("tr");
-  for (const [content, kind] of cells) {
-    const cell = element("td", "", kind);
-    cell.append(content);
-    row.append(cell);
-  }
+  row.append(...kinds.map((kind) => element("td", "", kind)));
   return row;
 }
 
-const replace = (parent, children, none) =>
-  parent.replaceChildren(...(children.length ? children : [element(parent.tagName === "TBODY" ? "tr" : "li", none, "why")]));
+const fillCells = (row, texts) => texts.forEach((text, index) => text === null || say(row.children[index], text));
+
+const offenders = {
+  key: (row) => JSON.stringify([row.client, row.bucket]),
+  make: ({ client, bucket }) => {
+    const row = tableRow("", "", "number", "");
+    row.firstElementChild.append(bucket === null ? client : link(client));
+    return row;
+  },
+  fill: (row, { bucket, denials, last_ms }) => fillCells(row, [null, bucket ?? "–", denials.toLocaleString(), time(last_ms)]),
+};
+
+const rules = { key: (rule) => rule, make: (rule) => element("li", rule) };
+
+const policies = {
+  key: (policy) => policy.policy,
+  make: () => tableRow("", "number", "", "number", ""),
+  fill: (row, { policy, shadow, capacity, rate: refill, cost, on_outage }) =>
+    fillCells(row, [policy + (shadow ? " (dry run)" : ""), capacity.toLocaleString(), rate(refill), String(cost), on_outage]),
+};
 
 function bucketOf(standing) {
   const known = buckets.find((bucket) => bucket.policy === standing.policy);
@@ -101,7 +149,7 @@ function showClient(view) {
   buckets = view.policies.map((standing) => {
     const bucket = bucketOf(standing);
     const own = view.own_limits.includes(standing.policy) ? " (a limit of its own)" : "";
-    bucket.article.querySelector("h3").textContent = `${standing.policy}: ${standing.capacity}, ${rate(standing.rate)}${own}`;
+    say(bucket.article.querySelector("h3"), `${standing.policy}: ${standing.capacity}, ${rate(standing.rate)}${own}`);
     bucket.article.classList.toggle("denied", standing.denied);
     // Only whole tokens are told. Where the drawing is less than one ahead of them, it goes on from where it was.
     const drawn = levelNow(bucket);
@@ -111,9 +159,9 @@ function showClient(view) {
     bucket.standing = standing;
     return bucket;
   });
-  byId("buckets").replaceChildren(...buckets.map((bucket) => bucket.article));
+  list(byId("buckets"), buckets, { key: (bucket) => bucket.policy, make: (bucket) => bucket.article });
   byId("client-denials").hidden = false;
-  replace(byId("client-denials").querySelector("ol"), view.denials.map((denial) => denialRow(denial, false)), "none that this instance remembers");
+  list(byId("client-denials").querySelector("ol"), view.denials, denials(false), "none that this instance remembers");
 }
 
 // A bucket between two answers: it fills at its rate, up to its capacity.
@@ -134,28 +182,24 @@ function draw() {
     meter.firstElementChild.style.width = capacity > 0 ? `${(100 * level) / capacity}%` : "0";
     const full = reset_after_s === null ? "never fills" : reset_after_s === 0 ? "full" : `full in ${duration(reset_after_s)}`;
     const wait = !denied ? "" : retry_after_s === null ? ", denied for good" : `, denied for ${duration(retry_after_s)}`;
-    bucket.article.querySelector(".figures").textContent = `${Math.floor(level)} of ${capacity} left, ${full}${wait}`;
+    say(bucket.article.querySelector(".figures"), `${Math.floor(level)} of ${capacity} left, ${full}${wait}`);
   }
   requestAnimationFrame(draw);
 }
 
-function showRest([health, top, denials, rules]) {
+function showRest([health, top, recent, inForce]) {
   const badge = byId("health");
   const redis = health.breaker === null ? "without Redis" : `Redis: breaker ${health.breaker}`;
-  badge.textContent = health.trouble ? `degraded: ${health.trouble} (${redis})` : `ok, ${redis}`;
+  say(badge, health.trouble ? `degraded: ${health.trouble} (${redis})` : `ok, ${redis}`);
   badge.className = `health ${health.status}`;
-  replace(byId("top"), top.map((row) => tableRow([
-    [row.bucket === null ? row.client : link(row.client)], [row.bucket ?? "–"], [row.denials.toLocaleString(), "number"], [time(row.last_ms)],
-  ])), "nobody yet");
-  replace(byId("denials"), denials.map((denial) => denialRow(denial, true)), "none yet");
-  replace(byId("rules"), rules.rules.map((rule) => element("li", rule)), "no rules");
-  replace(byId("policies"), rules.policies.map((policy) => tableRow([
-    [policy.policy + (policy.shadow ? " (dry run)" : "")], [policy.capacity.toLocaleString(), "number"], [rate(policy.rate)], [String(policy.cost), "number"], [policy.on_outage],
-  ])), "no policies");
+  list(byId("top"), top, offenders, "nobody yet");
+  list(byId("denials"), recent, denials(true), "none yet");
+  list(byId("rules"), inForce.rules, rules, "no rules");
+  list(byId("policies"), inForce.policies, policies, "no policies");
 }
 
 function fault(error) {
-  byId("fault").textContent = error?.message ?? "";
+  say(byId("fault"), error?.message ?? "");
   byId("fault").hidden = !error;
 }
 

@@ -96,8 +96,10 @@ impl Browser {
         Some(Self { driver, client })
     }
 
+    /// The text of the first element that fits, nothing if there is none. In one step: between two the page may replace it.
     async fn text(&self, css: &str) -> String {
-        self.client.find(Locator::Css(css)).await.unwrap().text().await.unwrap()
+        let text = "return document.querySelector(arguments[0])?.innerText ?? ''";
+        self.client.execute(text, vec![css.into()]).await.unwrap().as_str().unwrap().to_owned()
     }
 
     async fn type_into(&self, css: &str, text: &str) {
@@ -123,6 +125,18 @@ impl Browser {
                 return;
             }
             assert!(std::time::Instant::now() < deadline, "{css} does not show {part:?} but {text:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until the page has shown anew what it asks for.
+    async fn refreshed(&self) {
+        let asked = "return performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/api/rules')).length";
+        let before = self.script(asked).await.as_u64().unwrap();
+        let deadline = std::time::Instant::now() + PATIENCE;
+        // It asks for the second after it has shown what the first brought.
+        while self.script(asked).await.as_u64().unwrap() < before + 2 {
+            assert!(std::time::Instant::now() < deadline, "the page does not refresh");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -192,6 +206,56 @@ async fn a_person_sees_and_does_all_of_it() {
     .await;
 }
 
+/// Moves the focus to an element, and marks it.
+const FOCUS: &str = "const e = document.querySelector(arguments[0]); e.focus(); e.dataset.mine = 'yes'";
+const FOCUSED: &str = "return document.activeElement.dataset.mine ?? 'no'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_is_at_stays_while_the_page_refreshes() {
+    in_browser([1100, 900], false, async |browser| {
+        let redis = redis();
+        let service = Service::on(&redis);
+        let deny = |client: &str| {
+            for _ in 0..2 {
+                service.check(&json!({ "client": client, "limit": { "capacity": 1, "rate": "0" } }).to_string());
+            }
+        };
+        deny("user:1");
+        deny("user:2");
+        deny("user:2");
+        service.check(r#"{"client":"user:1","policy":"login"}"#);
+        browser.client.goto(&service.admin_url("/#user%3A1")).await.unwrap();
+        browser.type_into("#token", ADMIN_TOKEN).await;
+        browser.click("#entry button").await;
+        browser.shows("#buckets", "login").await;
+
+        // A number that takes longer to type than the page takes to refresh.
+        let field = "#buckets .bucket:last-child input";
+        browser.type_into(field, "1").await;
+        browser.refreshed().await;
+        let typed = browser.client.active_element().await.unwrap();
+        typed.send_keys("2").await.unwrap();
+        assert_eq!(browser.script(&format!("return document.querySelector('{field}').value")).await, "12");
+
+        for list in ["#denials", "#top"] {
+            browser.shows(list, "user:1").await;
+            // The last of them: what comes above it moves it.
+            let last = format!("{list} :is(li, tr):last-child .client");
+            browser.client.execute(FOCUS, vec![last.into()]).await.unwrap();
+            browser.refreshed().await;
+            assert_eq!(browser.script(FOCUSED).await, "yes", "{list}");
+            // Others come, and change places.
+            deny("user:1");
+            deny("user:2");
+            deny(&format!("user:new{}", &list[1..]));
+            browser.shows(list, &format!("user:new{}", &list[1..])).await;
+            browser.refreshed().await;
+            assert_eq!(browser.script(FOCUSED).await, "yes", "{list} changes");
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_is_seen_to_fill() {
     in_browser([1100, 900], false, async |browser| {
@@ -201,6 +265,7 @@ async fn a_bucket_is_seen_to_fill() {
         browser.type_into("#token", ADMIN_TOKEN).await;
         browser.click("#entry button").await;
         browser.shows("#buckets", "slow: 100, 10/s").await;
+        browser.shows("#buckets .figures", "of 100 left").await;
         let width = "return parseFloat(document.querySelector('.level').style.width)";
         let before = browser.script(width).await.as_f64().unwrap();
         // Within a second, so between two answers: it is drawn.
