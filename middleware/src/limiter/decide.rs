@@ -1,5 +1,6 @@
 //! How a request is decided.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,14 +32,26 @@ impl Sofar {
         self.standings.push(standing);
     }
 
-    /// The request does not go ahead: what it spent from leases is there for the next one.
-    fn undo(self) -> Vec<Standing> {
-        for charged in self.charges {
+    /// The request goes ahead.
+    fn allowed(mut self, degraded: Option<Trouble>) -> Verdict {
+        let receipt = Receipt { client: None, charges: take(&mut self.charges) };
+        Verdict::Allowed(Allowed { standings: take(&mut self.standings), degraded, receipt })
+    }
+
+    /// It does not.
+    fn denied(mut self, degraded: Option<Trouble>) -> Verdict {
+        Verdict::Denied(Denied::of(take(&mut self.standings), degraded))
+    }
+}
+
+/// A request that does not go ahead, or that nobody waits for any more: what it spent from leases is there for the next one.
+impl Drop for Sofar {
+    fn drop(&mut self) {
+        for charged in self.charges.drain(..) {
             if let By::Lease(pool) = charged.by {
                 pool.unspend(charged.cost);
             }
         }
-        self.standings
     }
 }
 
@@ -166,7 +179,7 @@ impl Limiter {
         }
         let Open { to_lease, to_take, dry, .. } = &open;
         if to_lease.is_empty() && to_take.is_empty() && dry.is_empty() {
-            return Ok(allowed(open.sofar, None));
+            return Ok(open.sofar.allowed(None));
         }
         if !link.refuses(now) {
             return Err(open);
@@ -227,7 +240,7 @@ impl Limiter {
             }
         }
         if to_take.is_empty() {
-            return allowed(sofar, None);
+            return sofar.allowed(None);
         }
         match self.take(link, &to_take, deadline).await {
             Ok(standings) => self.settled(to_take, standings, sofar),
@@ -246,10 +259,10 @@ impl Limiter {
         }
         sofar.standings.extend(standings);
         if denies {
-            return Verdict::Denied(Denied::of(sofar.undo(), None));
+            return sofar.denied(None);
         }
         sofar.charges.extend(takes.into_iter().map(|take| take.charged(By::Redis)));
-        allowed(sofar, None)
+        sofar.allowed(None)
     }
 
     /// Leases tokens, and spends from them. `None` leaves the charge to Redis.
@@ -274,7 +287,6 @@ impl Limiter {
         let refusing = takes.iter().filter(|take| take.policy.on_outage == OnOutage::Deny);
         let policies: Vec<_> = refusing.map(|take| take.policy.name.clone()).collect();
         if !policies.is_empty() {
-            sofar.undo();
             return Verdict::Unavailable(Unavailable { policies, trouble });
         }
         takes.retain(|take| take.policy.on_outage == OnOutage::Local);
@@ -284,7 +296,7 @@ impl Limiter {
     /// Takes from buckets of this process: of the whole limit where there is no Redis, of this instance's share where it is gone.
     fn decide_here(&self, client: &Client, takes: Vec<Take>, degraded: Option<Trouble>, mut sofar: Sofar) -> Verdict {
         if takes.is_empty() {
-            return allowed(sofar, degraded);
+            return sofar.allowed(degraded);
         }
         let instances = self.0.options.instances;
         let limit = |take: &Take| match degraded {
@@ -298,10 +310,10 @@ impl Limiter {
         let decided = takes.iter().zip(&demands).zip(decisions);
         sofar.standings.extend(decided.map(|((take, demand), decision)| take.decided_here(demand, decision)));
         if denies {
-            return Verdict::Denied(Denied::of(sofar.undo(), degraded));
+            return sofar.denied(degraded);
         }
         sofar.charges.extend(takes.into_iter().map(|take| take.charged(By::Local)));
-        allowed(sofar, degraded)
+        sofar.allowed(degraded)
     }
 
     /// Takes what is a dry run, each on its own, and counts what it would have denied.
@@ -372,11 +384,6 @@ impl Take {
             source: Source::Local,
         }
     }
-}
-
-fn allowed(sofar: Sofar, degraded: Option<Trouble>) -> Verdict {
-    let receipt = Receipt { client: None, charges: sofar.charges };
-    Verdict::Allowed(Allowed { standings: sofar.standings, degraded, receipt })
 }
 
 /// Counts the decision of a dry run. What it charged can be given back like any charge.

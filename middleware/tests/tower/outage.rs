@@ -285,6 +285,23 @@ async fn what_was_leased_is_spent_while_redis_hangs() {
     assert_eq!(statuses(&app, "1", "/", 6).await, [200, 200, 200, 200, 503, 503]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_client_that_hung_up_had_taken_from_a_lease_is_put_back() {
+    let server = Server::start();
+    let leases = LeaseOptions { busy: 1, hold: Duration::from_secs(60) };
+    let limiter = Limiter::new(LimiterOptions { leases, ..options(&server) }).unwrap();
+    let other = Policy::new("other", 100, "0").unwrap();
+    let app = routes().layer(crate::scene::layer(&limiter, [api(10, "0").leasing(5).unwrap(), other]));
+    assert_eq!(statuses(&app, "1", "/", 1).await, [200]);
+    signal(&server, "STOP");
+    // One of its policies is decided, the other waits for Redis.
+    let hung_up = tokio::time::timeout(Duration::from_millis(50), statuses(&app, "1", "/", 1)).await;
+    assert!(hung_up.is_err(), "{hung_up:?}");
+    signal(&server, "CONT");
+    limiter.close().await;
+    assert_eq!(left(&server, "1", "api"), Some(9));
+}
+
 #[test]
 fn a_limiter_survives_the_runtime_on_which_it_connected() {
     let server = Server::start();
