@@ -33,7 +33,7 @@ pub struct Tenant(pub Arc<str>);
 pub struct Plan(pub Arc<str>);
 
 /// The address that the connection comes from. Servers put it into the extensions of requests; with the feature `axum`,
-/// `ConnectInfo<SocketAddr>` counts, too.
+/// `ConnectInfo<SocketAddr>` counts, too, with the feature `tonic`, what tonic's own server puts there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
@@ -167,6 +167,13 @@ fn peer(extensions: &Extensions) -> Option<IpAddr> {
     let known = extensions.get::<Peer>().map(|peer| peer.0);
     #[cfg(feature = "axum")]
     let known = known.or_else(|| extensions.get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| info.0.ip()));
+    #[cfg(feature = "tonic")]
+    let known = known.or_else(|| {
+        extensions
+            .get::<tonic::transport::server::TcpConnectInfo>()
+            .and_then(|info| info.remote_addr())
+            .map(|at| at.ip())
+    });
     known.or_else(|| extensions.get::<SocketAddr>().map(SocketAddr::ip)).map(|peer| peer.to_canonical())
 }
 

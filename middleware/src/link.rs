@@ -28,7 +28,7 @@ const PIPELINE_BUFFER: usize = 4096;
 /// How Redis is reached.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
-    /// `redis://[user:password@]host:port/db`, or `redis+unix:///path`.
+    /// `redis://[user:password@]host:port/db`, `redis+unix:///path`, or with the feature `tls` `rediss://...`.
     pub url: String,
     /// What a request may wait for Redis in all. 100 ms unless set.
     pub timeout: Duration,
@@ -73,6 +73,8 @@ struct Inner {
     /// Until when the breaker refuses whatever comes, in microseconds since it began: while it is open, requests look here and do
     /// not wait for each other.
     open_until_us: AtomicU64,
+    /// Why the last attempt to connect has failed, as it was logged.
+    failed: Mutex<Option<String>>,
     /// What the last call met with, for those who look after the service.
     last: Mutex<Option<Trouble>>,
 }
@@ -86,6 +88,11 @@ impl Link {
         // Nagle's algorithm would hold back calls that follow one another.
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let address = info.addr().to_string();
+        #[cfg(feature = "tls")]
+        if let ConnectionAddr::TcpTls { .. } = info.addr() {
+            // Of several libraries of cryptography in a program, rustls wants one to be named. What is named already stays.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
         let (host, port) = match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), Some(*port)),
             _ => (address.clone(), None),
@@ -107,6 +114,7 @@ impl Link {
             breaker: Mutex::new(Breaker::new(options.breaker)),
             began: Instant::now(),
             open_until_us: AtomicU64::new(0),
+            failed: Mutex::new(None),
             last: Mutex::new(None),
         })))
     }
@@ -206,7 +214,19 @@ impl Link {
             self.0.connection.store(Some(Arc::new(connection.clone())));
         }
         *attempt = None;
+        drop(attempt);
+        self.log(made.as_ref().err());
         made
+    }
+
+    /// Logs why there is no connection, once for each reason in a row.
+    fn log(&self, error: Option<&RedisError>) {
+        let reason = error.map(ToString::to_string);
+        let mut failed = locked(&self.0.failed);
+        if let Some(reason) = reason.as_ref().filter(|reason| failed.as_ref() != Some(*reason)) {
+            tracing::warn!(address = %self.0.address, "cannot connect to Redis: {reason}");
+        }
+        *failed = reason;
     }
 
     /// What an error means for the request, and for the connection.

@@ -16,7 +16,7 @@ pub struct Options {
     #[arg(long, env = "RL_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Redis with librl, such as redis://127.0.0.1:6379. Without it, buckets are kept in this process.
+    /// Redis with librl: redis://HOST:PORT, rediss:// over TLS, redis+unix:///PATH. Without it, buckets are kept in this process.
     #[arg(long, env = "RL_REDIS")]
     pub redis: Option<String>,
 

@@ -8,6 +8,7 @@
 )]
 #![allow(missing_docs)]
 
+mod grpc;
 mod headers;
 mod identity;
 mod instances;

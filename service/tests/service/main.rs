@@ -17,3 +17,4 @@ mod running;
 #[path = "../../../tests/server/support/mod.rs"]
 mod server;
 mod service;
+mod tls;

@@ -88,10 +88,15 @@ impl Service {
 
     /// On the Redis at `url`, or on none, with `rules` and further options.
     pub fn with(url: Option<&str>, rules: &str, options: &[&str]) -> Self {
+        Self::within(&[], url, rules, options)
+    }
+
+    /// The same with `environment` besides ours.
+    pub fn within(environment: &[(&str, &str)], url: Option<&str>, rules: &str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (port, admin_port) = (free_port(), free_port());
         std::fs::write(folder.path().join("rules.toml"), rules).unwrap();
-        let process = launch(&folder, port, admin_port, url, options);
+        let process = launch(&folder, environment, [port, admin_port], url, options);
         let agent =
             ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build().into();
         let service = Self { folder, process, port, admin_port, agent };
@@ -103,7 +108,7 @@ impl Service {
     pub fn refused(url: Option<&str>, rules: &str, options: &[&str]) -> String {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("rules.toml"), rules).unwrap();
-        let mut process = launch(&folder, free_port(), free_port(), url, options);
+        let mut process = launch(&folder, &[], [free_port(), free_port()], url, options);
         let deadline = Instant::now() + PATIENCE;
         while process.try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "it came up");
@@ -187,7 +192,13 @@ impl Drop for Service {
     }
 }
 
-fn launch(folder: &TempDir, port: u16, admin_port: u16, url: Option<&str>, options: &[&str]) -> Child {
+fn launch(
+    folder: &TempDir,
+    environment: &[(&str, &str)],
+    [port, admin_port]: [u16; 2],
+    url: Option<&str>,
+    options: &[&str],
+) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rl-service"));
     command.arg("--listen").arg(format!("127.0.0.1:{port}")).arg("--admin").arg(format!("127.0.0.1:{admin_port}"));
     command.arg("--rules").arg(folder.path().join("rules.toml")).env("RL_ADMIN_TOKEN", ADMIN_TOKEN);
@@ -195,7 +206,13 @@ fn launch(folder: &TempDir, port: u16, admin_port: u16, url: Option<&str>, optio
         command.arg("--redis").arg(url);
     }
     let log = File::create(folder.path().join("log")).unwrap();
-    command.args(options).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    command
+        .args(options)
+        .envs(environment.iter().copied())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
     command.spawn().unwrap()
 }
 
