@@ -68,7 +68,7 @@ servers: ## Unpack other servers under target/servers, for the tests and for RL_
 
 lint: setup ## Check formatting, clippy, the scripts and the Dockerfile
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-features --all-targets -- -D warnings
 	@scripts/lint.sh
 
 check: lint test ## lint and test: what a change has to pass
