@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use rl_core::{Limit, Tokens, Wait};
 
+use crate::policy::less;
 use crate::verdict::{Source, Standing};
 
 /// The longest time for which a denial is remembered.
@@ -90,14 +91,6 @@ impl Denials {
 
     fn lock(&self) -> MutexGuard<'_, LruCache<Box<str>, Denial>> {
         self.denials.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What is left of a wait.
-pub(crate) fn less(wait: Wait, since: Duration) -> Wait {
-    match wait {
-        Wait::Micros(us) => Wait::Micros(us.saturating_sub(since.as_micros())),
-        Wait::Never => Wait::Never,
     }
 }
 

@@ -16,9 +16,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::identity::Identity;
-use crate::limiter::{Begun, Limiter, Receipt};
+use crate::limiter::{Begun, Limiter};
 use crate::measure::{self, Request};
 use crate::policy::Policy;
+use crate::receipt::Receipt;
 use crate::rules::{Chosen, Facts, LiveRules};
 use crate::tell::{Fields, ProblemJson, Responder};
 use crate::verdict::{Allowed, Charge, Denied, Refusal, Standing, Trouble, Verdict};

@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use rl_core::{Limit, Tokens, Wait};
 
-use crate::denials::less;
-use crate::policy::PolicyName;
-use crate::verdict::{Source, Standing};
+use crate::policy::{PolicyName, less};
 
 /// How many keys are watched for being busy.
 const WATCHED: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
@@ -40,11 +38,20 @@ impl Default for LeaseOptions {
 /// What a charge can do here.
 pub(crate) enum Spend {
     /// It was spent from leased tokens.
-    Spent(Standing),
+    Spent(Left),
     /// The key is busy and has no tokens left here: a lease is worth it.
     Lease,
     /// Redis has to be asked.
     Ask,
+}
+
+/// What is left after leased tokens were spent, as of the last lease: others take from the bucket, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Tokens, in the bucket and here.
+    pub(crate) remaining: u64,
+    /// How long until the bucket is full.
+    pub(crate) reset_after: Wait,
 }
 
 /// What Redis said when tokens were leased.
@@ -106,8 +113,8 @@ impl Pool {
     }
 
     /// Spends `cost`, if so much is there.
-    pub(crate) fn spend(&self, limit: &Limit, cost: Tokens, now: Instant) -> Option<Standing> {
-        self.state().spend(&self.policy, limit, cost, now)
+    pub(crate) fn spend(&self, limit: &Limit, cost: Tokens, now: Instant) -> Option<Left> {
+        self.state().spend(limit, cost, now)
     }
 
     /// Takes back what was spent on a request that did not go ahead.
@@ -143,22 +150,12 @@ impl Pool {
 }
 
 impl State {
-    fn spend(&mut self, policy: &PolicyName, limit: &Limit, cost: Tokens, now: Instant) -> Option<Standing> {
+    fn spend(&mut self, limit: &Limit, cost: Tokens, now: Instant) -> Option<Left> {
         self.tokens = self.tokens.checked_sub(cost.get())?;
-        Some(self.standing(policy, limit, cost, now))
-    }
-
-    /// As of the last lease: others take from the bucket, too.
-    fn standing(&self, policy: &PolicyName, limit: &Limit, cost: Tokens, now: Instant) -> Standing {
-        Standing {
-            policy: policy.clone(),
-            limit: *limit,
-            cost,
+        Some(Left {
             remaining: self.grant.remaining.saturating_add(self.tokens).min(limit.capacity().get()),
             reset_after: less(self.grant.reset_after, now.saturating_duration_since(self.leased)),
-            retry_after: None,
-            source: Source::Lease,
-        }
+        })
     }
 }
 
@@ -198,8 +195,8 @@ impl Leases {
     pub(crate) fn spend(&self, pool: &Pool, limit: &Limit, cost: Tokens, now: Instant) -> Spend {
         let mut state = pool.state();
         let busy = state.calls.count(now) >= self.options.busy;
-        if let Some(standing) = state.spend(&pool.policy, limit, cost, now) {
-            return Spend::Spent(standing);
+        if let Some(left) = state.spend(limit, cost, now) {
+            return Spend::Spent(left);
         }
         if busy && state.scarce_until <= now { Spend::Lease } else { Spend::Ask }
     }

@@ -8,7 +8,7 @@
 //! | [`policy`] | a limit with a name, and what becomes of it when Redis is gone |
 //! | [`rules`] | which policies a request falls under: from code, or from a TOML file that can be reloaded |
 //! | [`client`], [`identity`] | who is limited, and how it is known who that is |
-//! | [`verdict`] | what the limiter says: allowed, denied, unavailable |
+//! | [`verdict`], [`receipt`] | what the limiter says: allowed, denied, unavailable; what was charged |
 //! | [`tell`] | what the client is told: header fields and bodies |
 //! | [`limiter`] | takes from a client's buckets, and says what came of it |
 //! | `link` | the way to Redis: connection, deadline, breaker, errors |
@@ -38,6 +38,7 @@ pub mod local;
 pub mod measure;
 pub mod own;
 pub mod policy;
+pub mod receipt;
 pub mod rules;
 pub mod tell;
 pub mod verdict;

@@ -28,6 +28,7 @@ use crate::local::Local;
 use crate::measure;
 use crate::own::OwnLimits;
 use crate::policy::{Policy, PolicyName};
+use crate::receipt::{By, Charged, Receipt};
 use crate::verdict::Trouble;
 
 /// How a limiter works.
@@ -112,35 +113,6 @@ struct Take {
     policy: Arc<Policy>,
     limit: Limit,
     cost: Tokens,
-}
-
-/// What a request was charged, for those who give it back.
-#[derive(Clone, Default)]
-pub struct Receipt {
-    client: Option<Client>,
-    charges: Vec<Charged>,
-}
-
-#[derive(Clone)]
-struct Charged {
-    key: String,
-    policy: Arc<Policy>,
-    cost: Tokens,
-    by: By,
-}
-
-/// Who has charged it.
-#[derive(Clone)]
-enum By {
-    Redis,
-    Lease(Arc<Pool>),
-    Local,
-}
-
-impl fmt::Debug for Receipt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.charges.iter().map(|charged| (&charged.key, charged.cost.get()))).finish()
-    }
 }
 
 impl Limiter {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rl_core::{Limit, MAX_INTEGER, Rate, Tokens, Wait};
 
@@ -213,6 +214,14 @@ pub fn seconds(wait: Wait) -> Option<u64> {
     match wait {
         Wait::Micros(us) => Some(u64::try_from(us.div_ceil(1_000_000)).unwrap_or(MAX_INTEGER).min(MAX_INTEGER)),
         Wait::Never => None,
+    }
+}
+
+/// What is left of a wait.
+pub(crate) fn less(wait: Wait, since: Duration) -> Wait {
+    match wait {
+        Wait::Micros(us) => Wait::Micros(us.saturating_sub(since.as_micros())),
+        Wait::Never => Wait::Never,
     }
 }
 

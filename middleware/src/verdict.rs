@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rl_core::{Limit, Tokens, Wait};
 
 use crate::client::Client;
-use crate::limiter::Receipt;
 use crate::policy::{Policy, PolicyName};
+use crate::receipt::Receipt;
 
 /// Who has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | this file | start and stop |
 //! | `options.rs` | what it is started with |
-//! | `app.rs`, `check.rs` | the routes |
+//! | `app.rs` | the state that the routes share |
+//! | `routes.rs`, `check.rs` | the routes |
 //! | `openapi.json` | their description, which a test holds against the answers |
 
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@
 mod app;
 mod check;
 mod options;
+mod routes;
 
 use std::error::Error;
 use std::path::Path;
@@ -61,7 +63,7 @@ async fn serve(options: Options) -> Result<(), Fault> {
     look_at_redis(&limiter).await?;
     let token =
         options.token.as_deref().map(|token| Token::new(token).ok_or("the token must not be empty")).transpose()?;
-    let app = app::router(App { limiter: limiter.clone(), rules: rules.clone(), metrics }, token);
+    let app = routes::router(App { limiter: limiter.clone(), rules: rules.clone(), metrics }, token);
 
     let listener = listener(options.listen).await?;
     tracing::info!(address = %listener.local_addr()?, "listening");

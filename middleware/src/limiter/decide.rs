@@ -7,14 +7,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use futures_util::future::join;
 use rl_core::{Decision, Outcome, Tokens};
 
-use super::{By, Charged, Limiter, Receipt, Take};
+use super::{Limiter, Take};
 use crate::client::Client;
-use crate::leases::{Pool, Spend};
+use crate::leases::{Left, Pool, Spend};
 use crate::link::Link;
 use crate::local::Demand;
 use crate::measure;
 use crate::own::Own;
 use crate::policy::{OnOutage, share};
+use crate::receipt::{By, Charged, Receipt};
 use crate::tell::retry_after_s;
 use crate::verdict::{Allowed, Charge, Denied, Incident, Source, Standing, Trouble, Unavailable, Verdict};
 
@@ -27,9 +28,9 @@ struct Sofar {
 
 impl Sofar {
     /// Tokens of a lease were spent.
-    fn spent(&mut self, take: Take, standing: Standing, pool: Arc<Pool>) {
+    fn spent(&mut self, take: Take, left: Left, pool: Arc<Pool>) {
+        self.standings.push(take.spent(left));
         self.charges.push(take.charged(By::Lease(pool)));
-        self.standings.push(standing);
     }
 
     /// The request goes ahead.
@@ -208,7 +209,7 @@ impl Limiter {
         }
         let pool = self.0.leases.pool(&take.key, &take.policy.name, now);
         match self.0.leases.spend(&pool, &take.limit, take.cost, now) {
-            Spend::Spent(standing) => open.sofar.spent(take, standing, pool),
+            Spend::Spent(left) => open.sofar.spent(take, left, pool),
             Spend::Lease => open.to_lease.push((take, pool)),
             Spend::Ask => open.to_take.push(take),
         }
@@ -235,7 +236,7 @@ impl Limiter {
     ) -> Verdict {
         for (take, pool) in to_lease {
             match self.leased(link, &take, &pool, deadline).await {
-                Some(standing) => sofar.spent(take, standing, pool),
+                Some(left) => sofar.spent(take, left, pool),
                 None => to_take.push(take),
             }
         }
@@ -266,17 +267,17 @@ impl Limiter {
     }
 
     /// Leases tokens, and spends from them. `None` leaves the charge to Redis.
-    async fn leased(&self, link: &Link, take: &Take, pool: &Pool, deadline: Instant) -> Option<Standing> {
+    async fn leased(&self, link: &Link, take: &Take, pool: &Pool, deadline: Instant) -> Option<Left> {
         // One leases, the others wait for what it brings.
         let leasing = tokio::time::timeout_at(deadline.into(), pool.leasing.lock()).await.ok()?;
-        let mut standing = pool.spend(&take.limit, take.cost, Instant::now());
+        let mut left = pool.spend(&take.limit, take.cost, Instant::now());
         // The one before may have found that too little is left: those who waited do not each find it out again.
-        let worth_it = standing.is_none() && !pool.is_scarce(Instant::now());
+        let worth_it = left.is_none() && !pool.is_scarce(Instant::now());
         if worth_it && self.lease(link, take, pool, deadline).await.is_ok() {
-            standing = pool.spend(&take.limit, take.cost, Instant::now());
+            left = pool.spend(&take.limit, take.cost, Instant::now());
         }
         drop(leasing);
-        standing
+        left
     }
 
     /// Redis has not decided: each policy says what becomes of the request.
@@ -367,6 +368,19 @@ impl Limiter {
 impl Take {
     fn charged(self, by: By) -> Charged {
         Charged { key: self.key, policy: self.policy, cost: self.cost, by }
+    }
+
+    /// Where the client stands after tokens of a lease were spent.
+    fn spent(&self, Left { remaining, reset_after }: Left) -> Standing {
+        Standing {
+            policy: self.policy.name.clone(),
+            limit: self.limit,
+            cost: self.cost,
+            remaining,
+            reset_after,
+            retry_after: None,
+            source: Source::Lease,
+        }
     }
 
     /// Where the client stands after a decision of this process.
