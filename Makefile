@@ -73,7 +73,8 @@ lint: setup ## Check formatting, clippy, the scripts and the Dockerfile
 
 check: lint test ## lint and test: what a change has to pass
 
-package: build ## Pack the module with the licences of all that is in it: target/package
+package: build ## Pack the module and the service with the licences of all that is in them: target/package
+	cargo build --release --locked -p rl-service
 	@scripts/package.sh
 
 deny: ## Check licences, sources and known faults of the dependencies

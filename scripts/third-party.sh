@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# third-party.sh FOLDER   Puts into FOLDER what has to go with the built module: our licences; of each package that is linked
-# into it, as cargo knows them, the text of the licence that we use it under (THIRD-PARTY.txt); and the notices of the standard
-# library, which the compiler brings. Fails for a package that brings no text.
+# third-party.sh FOLDER [PACKAGE]   Puts into FOLDER what has to go with what was built of PACKAGE (librl, the module): our licences;
+# of each package that is linked into it, as cargo knows them, the text of the licence that we use it under (THIRD-PARTY.txt);
+# and the notices of the standard library, which the compiler brings. Fails for a package that brings no text.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-folder=$1
+folder=$1 built=${2:-librl}
 mkdir -p "$folder"
 cp LICENSE-MIT LICENSE-APACHE "$folder/"
 cp "$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html" "$folder/THIRD-PARTY-standard-library.html"
@@ -14,20 +14,20 @@ sources=${CARGO_HOME:-$HOME/.cargo}/registry/src
 cargo fetch -q --locked
 
 # What runs in the compiler only, macros and build scripts, is not linked. Ours are those with a path behind the version.
-linked=$(cargo tree --locked -p librl -e normal,no-proc-macro --prefix none -f '{p}|{l}' | sed -E 's/ \(\*\)$//' | sort -u | grep -v ' (')
+linked=$(cargo tree --locked -p "$built" -e normal,no-proc-macro --prefix none -f '{p}|{l}' | sed -E 's/ \(\*\)$//' | sort -u | grep -v ' (')
 
-# Of several licences to choose from, MIT; else the one there is, such as BSD-3-Clause of the bindings.
-licence_files() { # NAME VERSION
+# Of several licences to choose from, MIT; else the one there is, such as BSD-3-Clause of the bindings. All where all apply.
+licence_files() { # NAME VERSION LICENCE
   local file
-  for file in "$sources"/*/"$1-$2"/LICENSE-MIT* "$sources"/*/"$1-$2"/LICENSE "$sources"/*/"$1-$2"/LICENSE.*; do
-    [ ! -f "$file" ] || { echo "$file"; break; }
-  done
+  for file in "$sources"/*/"$1-$2"/{LICENSE-MIT*,LICENSE,LICENSE.*,LICENSE-*}; do
+    [ ! -f "$file" ] || { echo "$file"; [[ $3 = *' AND '* ]] || break; }
+  done | awk '!seen[$0]++'
   # what Apache-2.0 wants passed on, should it be there
   for file in "$sources"/*/"$1-$2"/NOTICE*; do [ ! -f "$file" ] || echo "$file"; done
 }
 
 {
-  echo "librl is linked from the packages below. Its own licences are in LICENSE-MIT and LICENSE-APACHE."
+  echo "$built is linked from the packages below. Its own licences are in LICENSE-MIT and LICENSE-APACHE."
   while IFS='|' read -r package licence; do
     read -r name version <<<"$package"
     from=$name
@@ -35,7 +35,7 @@ licence_files() { # NAME VERSION
     [ "$name" != redis-module-common ] || from=redis-module
     of=$(sed -nE "s/^$from v([^|]+)\|.*/\1/p" <<<"$linked" | head -n 1)
     [ "$from" != "$name" ] || of=${version#v}
-    files=$(licence_files "$from" "$of")
+    files=$(licence_files "$from" "$of" "$licence")
     if [ -z "$files" ]; then
       echo "$name $version: no licence text was found" >&2
       exit 1
