@@ -23,6 +23,8 @@ pack() { # PACKAGE EXECUTABLE FILE...
   install -m 755 "$target/release/$2" "$folder/"
   cp "${@:3}" CHANGELOG.md "$folder/"
   scripts/third-party.sh "$folder" "$1"
+  # What is published has them all.
+  [ -e "$folder/THIRD-PARTY-standard-library.html" ]
   (
     cd "$target/package"
     tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$stamp" -c "$name" | gzip -n >"$name.tar.gz"

@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # third-party.sh FOLDER [PACKAGE]   Puts into FOLDER what has to go with what was built of PACKAGE (librl, the module): our licences;
 # of each package that is linked into it, as cargo knows them, the text of the licence that we use it under (THIRD-PARTY.txt);
-# and the notices of the standard library, which the compiler brings. Fails for a package that brings no text.
+# and the notices of the standard library, which the compiler brings, unless it was installed without its documents. Fails for a
+# package that brings no text.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 folder=$1 built=${2:-librl}
 mkdir -p "$folder"
 cp LICENSE-MIT LICENSE-APACHE "$folder/"
-cp "$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html" "$folder/THIRD-PARTY-standard-library.html"
+notices=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
+if [ -e "$notices" ]; then
+  cp "$notices" "$folder/THIRD-PARTY-standard-library.html"
+else
+  echo "the notices of the standard library are not here: $notices" >&2
+fi
 
 sources=${CARGO_HOME:-$HOME/.cargo}/registry/src
 cargo fetch -q --locked
