@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rl_core::{Limit, MAX_INTEGER, Rate, Tokens, Wait};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// The longest name of a policy, in bytes.
 pub const MAX_NAME_LEN: usize = 64;
@@ -199,6 +200,53 @@ pub fn share(limit: &Limit, instances: NonZeroU32, cost: Tokens) -> Limit {
     let period = u128::from(limit.rate().period_us().get()).saturating_mul(instances.into());
     let rate = Rate::new(limit.rate().tokens().into(), period).unwrap_or(Rate::ZERO);
     Limit::new(part.max(cost.min(whole)), rate)
+}
+
+/// A rate as it is written in TOML and JSON: a text, or a bare number of tokens per second. Whether it is one, [`limit`] says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateText(String);
+
+impl RateText {
+    /// What was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RateText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl Visitor<'_> for Reader {
+            type Value = RateText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate, like 5, 0.5 or \"100/m\"")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<RateText, E> {
+                Ok(RateText(text.to_owned()))
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<RateText, E> {
+                Ok(RateText(number.to_string()))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<RateText, E> {
+                Ok(RateText(number.to_string()))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<RateText, E> {
+                if number.is_finite() {
+                    Ok(RateText(number.to_string()))
+                } else {
+                    Err(E::custom("rate must be finite"))
+                }
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
 }
 
 /// The seconds in which an empty bucket of `limit` fills, which the draft calls its window. Rounds up, at least 1; `None`

@@ -10,7 +10,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 use rl_core::Tokens;
 use rl_tower::admin::Problem;
-use rl_tower::policy::PolicyName;
+use rl_tower::policy::{PolicyName, RateText};
 use rl_tower::rules::{Chosen, Facts, MAX_POLICIES};
 use rl_tower::verdict::{Allowed, Denied, Standing, Trouble};
 use rl_tower::views::StandingView;
@@ -44,8 +44,8 @@ pub struct Question {
 pub struct Limit {
     /// Tokens.
     pub capacity: u64,
-    /// As the module reads it.
-    pub rate: String,
+    /// As the module reads it, or a number of tokens per second.
+    pub rate: RateText,
 }
 
 impl Limit {
@@ -53,7 +53,7 @@ impl Limit {
     ///
     /// Errors: it is none.
     pub fn read(&self) -> Result<rl_core::Limit, Problem> {
-        rl_tower::policy::limit(self.capacity, &self.rate).map_err(|error| bad(error.to_string()))
+        rl_tower::policy::limit(self.capacity, self.rate.as_str()).map_err(|error| bad(error.to_string()))
     }
 }
 

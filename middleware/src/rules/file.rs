@@ -1,15 +1,13 @@
 //! Rules as a TOML file spells them. Whatever is wrong is told with its line.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use http::Method;
-use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use toml::Spanned;
 
 use super::{Clients, Routes, Rule, Rules, RulesError};
-use crate::policy::{OnOutage, Policy, PolicyError};
+use crate::policy::{OnOutage, Policy, PolicyError, RateText};
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,40 +65,6 @@ impl From<OnOutageText> for OnOutage {
     }
 }
 
-/// A rate: a string, or a bare number of tokens per second.
-struct RateText(String);
-
-impl<'de> Deserialize<'de> for RateText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-
-        impl Visitor<'_> for Reader {
-            type Value = RateText;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a rate, like 5, 0.5 or \"100/m\"")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RateText, E> {
-                Ok(RateText(text.to_owned()))
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<RateText, E> {
-                Ok(RateText(number.to_string()))
-            }
-
-            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<RateText, E> {
-                if number.is_finite() {
-                    Ok(RateText(number.to_string()))
-                } else {
-                    Err(E::custom("rate must be finite"))
-                }
-            }
-        }
-        deserializer.deserialize_any(Reader).map_err(D::Error::custom)
-    }
-}
-
 /// A fault at a byte of the file.
 struct Fault {
     at: usize,
@@ -152,7 +116,8 @@ fn policy(name: &Spanned<String>, entry: &PolicyEntry) -> Result<Policy, Fault> 
         };
         Fault { at, message: format!("policy \"{}\": {error}", name.as_ref()) }
     };
-    let mut policy = Policy::new(name.as_ref(), *entry.capacity.as_ref(), &entry.rate.as_ref().0).map_err(fault)?;
+    let mut policy =
+        Policy::new(name.as_ref(), *entry.capacity.as_ref(), entry.rate.as_ref().as_str()).map_err(fault)?;
     if let Some(bucket) = &entry.bucket {
         policy = policy.sharing(bucket.as_ref()).map_err(|error| Fault::at(bucket, format!("bucket: {error}")))?;
     }

@@ -77,6 +77,18 @@ fn a_limit_can_come_with_the_question() {
 }
 
 #[test]
+fn a_rate_can_be_a_number_as_in_the_file_of_rules() {
+    let service = Service::with(None, RULES, &[]);
+    for (rate, window_s) in [("5", 2), ("0.5", 20), ("\"10/m\"", 60), ("5e-1", 20)] {
+        let answer = service.check(&format!(r#"{{"client":"user:1","limit":{{"capacity":10,"rate":{rate}}}}}"#));
+        assert_eq!(answer.status, 200, "{rate}: {}", answer.text);
+        assert_eq!(answer.json()["policies"][0]["window_s"], window_s, "{rate}");
+    }
+    let own = service.check(r#"{"client":"user:1","limit":{"capacity":10,"rate":true}}"#);
+    assert_eq!((own.status, own.text.contains("a rate, like 5, 0.5")), (422, true), "{}", own.text);
+}
+
+#[test]
 fn what_makes_no_sense_is_said() {
     let service = Service::with(None, RULES, &[]);
     for (question, status, detail) in [
