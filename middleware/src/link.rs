@@ -4,32 +4,32 @@
 //! it, and the next one finds it. When the breaker opens the connection is dropped, since a peer that has vanished without a word
 //! would leave it hanging.
 
+mod target;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
-use redis::aio::MultiplexedConnection;
-use redis::io::tcp::TcpSettings;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value,
-};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, Value};
 use tokio::time::{error::Elapsed, timeout_at};
 use tracing::{Instrument, field};
+
+use target::{Address, Connection, Target};
 
 use crate::breaker::{Admission, Breaker, BreakerOptions, BreakerState, Outcome};
 use crate::measure;
 use crate::verdict::Trouble;
-
-/// How many calls may wait to be written. The crate's own 50 would make busy instances wait for each other.
-const PIPELINE_BUFFER: usize = 4096;
 
 /// How Redis is reached.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
     /// `redis://[user:password@]host:port/db`, `redis+unix:///path`, or with the feature `tls` `rediss://...`.
     pub url: String,
+    /// Whether it is a cluster, of which `url` names some nodes, with commas between them. The others are found.
+    #[cfg(feature = "cluster")]
+    pub cluster: bool,
     /// What a request may wait for Redis in all. 100 ms unless set.
     pub timeout: Duration,
     /// How long making a connection may take, whoever waits for it. 1 s unless set.
@@ -44,6 +44,8 @@ impl RedisOptions {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            #[cfg(feature = "cluster")]
+            cluster: false,
             timeout: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(1),
             breaker: BreakerOptions::default(),
@@ -51,21 +53,17 @@ impl RedisOptions {
     }
 }
 
-type Connecting = Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
+type Connecting = Shared<BoxFuture<'static, RedisResult<Connection>>>;
 
 /// The way to a Redis server. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Link(Arc<Inner>);
 
 struct Inner {
-    client: Client,
-    address: String,
-    /// The same as spans have it: the host, or the path of a socket that has no port.
-    host: String,
-    port: Option<u16>,
-    config: AsyncConnectionConfig,
+    target: Target,
+    address: Address,
     timeout: Duration,
-    connection: ArcSwapOption<MultiplexedConnection>,
+    connection: ArcSwapOption<Connection>,
     /// The attempt to connect that is under way.
     attempt: Mutex<Option<Connecting>>,
     breaker: Mutex<Breaker>,
@@ -84,30 +82,10 @@ impl Link {
     ///
     /// Errors: a URL that is none.
     pub(crate) fn new(options: &RedisOptions) -> RedisResult<Self> {
-        let info = options.url.as_str().into_connection_info()?;
-        // Nagle's algorithm would hold back calls that follow one another.
-        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let address = info.addr().to_string();
-        #[cfg(feature = "tls")]
-        if let ConnectionAddr::TcpTls { .. } = info.addr() {
-            // Of several libraries of cryptography in a program, rustls wants one to be named. What is named already stays.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let (host, port) = match info.addr() {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), Some(*port)),
-            _ => (address.clone(), None),
-        };
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(options.connect_timeout))
-            // Every call has a deadline of its own, which counts the time to connect, too.
-            .set_response_timeout(None)
-            .set_pipeline_buffer_size(PIPELINE_BUFFER);
+        let (target, address) = Target::new(options)?;
         Ok(Self(Arc::new(Inner {
-            client: Client::open(info)?,
+            target,
             address,
-            host,
-            port,
-            config,
             timeout: options.timeout,
             connection: ArcSwapOption::empty(),
             attempt: Mutex::new(None),
@@ -159,12 +137,12 @@ impl Link {
             otel.kind = "client",
             db.system.name = "redis",
             db.operation.name = operation,
-            server.address = self.0.host,
-            server.port = self.0.port,
+            server.address = self.0.address.host,
+            server.port = self.0.address.port,
             error.type = field::Empty,
         );
         let answer = async {
-            let answer = match timeout_at(deadline.into(), self.send(&command)).await {
+            let answer = match timeout_at(deadline.into(), self.send(command)).await {
                 Ok(answer) => answer.map_err(|error| self.understood(&error)),
                 Err(Elapsed { .. }) => Err(Trouble::Slow),
             };
@@ -182,15 +160,14 @@ impl Link {
         answer
     }
 
-    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        let mut connection = self.connection().await?;
-        command.query_async(&mut connection).await
+    async fn send(&self, command: Cmd) -> RedisResult<Value> {
+        self.connection().await?.send(command).await
     }
 
     /// The connection, or the one that is being made.
-    async fn connection(&self) -> RedisResult<MultiplexedConnection> {
+    async fn connection(&self) -> RedisResult<Connection> {
         if let Some(connection) = &*self.0.connection.load() {
-            return Ok(MultiplexedConnection::clone(connection));
+            return Ok(Connection::clone(connection));
         }
         self.connecting().await
     }
@@ -207,8 +184,8 @@ impl Link {
         attempt.insert(connecting).clone()
     }
 
-    async fn connect(self) -> RedisResult<MultiplexedConnection> {
-        let made = self.0.client.get_multiplexed_async_connection_with_config(&self.0.config).await;
+    async fn connect(self) -> RedisResult<Connection> {
+        let made = self.0.target.connect().await;
         let mut attempt = locked(&self.0.attempt);
         if let Ok(connection) = &made {
             self.0.connection.store(Some(Arc::new(connection.clone())));
@@ -224,7 +201,7 @@ impl Link {
         let reason = error.map(ToString::to_string);
         let mut failed = locked(&self.0.failed);
         if let Some(reason) = reason.as_ref().filter(|reason| failed.as_ref() != Some(*reason)) {
-            tracing::warn!(address = %self.0.address, "cannot connect to Redis: {reason}");
+            tracing::warn!(address = self.0.address.text, "cannot connect to Redis: {reason}");
         }
         *failed = reason;
     }
@@ -257,8 +234,8 @@ impl Link {
         }
         measure::breaker(after);
         match after {
-            BreakerState::Closed => tracing::info!(address = %self.0.address, "Redis answers again"),
-            _ => tracing::warn!(address = %self.0.address, "Redis does not answer and is not asked for a while"),
+            BreakerState::Closed => tracing::info!(address = self.0.address.text, "Redis answers again"),
+            _ => tracing::warn!(address = self.0.address.text, "Redis does not answer and is not asked for a while"),
         }
     }
 
@@ -269,7 +246,7 @@ impl Link {
             return;
         }
         if let Some(trouble @ (Trouble::NotLoaded | Trouble::Refused(_))) = trouble {
-            tracing::error!(address = %self.0.address, "{trouble}");
+            tracing::error!(address = self.0.address.text, "{trouble}");
         }
         *last = trouble.cloned();
     }

@@ -20,6 +20,10 @@ pub struct Options {
     #[arg(long, env = "RL_REDIS")]
     pub redis: Option<String>,
 
+    /// Redis is a cluster, of which --redis names some nodes, with commas between them.
+    #[arg(long, env = "RL_CLUSTER", requires = "redis")]
+    pub cluster: bool,
+
     /// A TOML file with policies and rules. It is read again when it changes.
     #[arg(long, env = "RL_RULES")]
     pub rules: Option<PathBuf>,
@@ -57,7 +61,8 @@ impl Options {
     /// How the limiter is to work.
     pub fn limiter(&self) -> LimiterOptions {
         let timeout = Duration::from_millis(self.timeout_ms);
-        let redis = self.redis.as_ref().map(|url| RedisOptions { timeout, ..RedisOptions::new(url) });
+        let redis =
+            self.redis.as_ref().map(|url| RedisOptions { timeout, cluster: self.cluster, ..RedisOptions::new(url) });
         LimiterOptions {
             redis,
             prefix: self.prefix.clone(),

@@ -115,7 +115,10 @@ impl Limiter {
         let Some(link) = &self.0.link else { return Ok(Vec::new()) };
         let mut command = cmd("RL.TOP");
         command.arg("COUNT").arg(count);
-        let rows: Vec<(Vec<u8>, u64, u64, u64)> = answer(link.ask("RL.TOP", command, link.deadline()).await?)?;
+        let mut rows: Vec<(Vec<u8>, u64, u64, u64)> = answer(link.ask("RL.TOP", command, link.deadline()).await?)?;
+        // Of a cluster each node has told its own.
+        rows.sort_by_key(|(_, denials, ..)| std::cmp::Reverse(*denials));
+        rows.truncate(count);
         Ok(rows.into_iter().map(|row| self.offender(row)).collect())
     }
 

@@ -8,6 +8,7 @@
 )]
 #![allow(missing_docs)]
 
+mod cluster;
 mod grpc;
 mod headers;
 mod identity;

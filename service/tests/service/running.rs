@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::server::cluster::pair;
 use crate::server::{Server, eventually, free_port};
 use crate::service::{RULES, Service, redis};
 
@@ -44,6 +45,18 @@ fn starts_without_redis_and_goes_on_when_it_comes() {
     let _redis = Server::with(&["--port", &port]);
     eventually("Redis decides", || service.check(GLOBAL).json()["policies"][0]["source"] == "redis");
     assert_eq!(service.get("/healthz").json()["status"], "ok");
+}
+
+#[test]
+fn a_cluster_is_used_where_it_is_said_to_be_one() {
+    let [node, _other] = pair();
+    let url = format!("redis://127.0.0.1:{}", node.port);
+    let service = Service::with(Some(&url), RULES, &["--cluster"]);
+    for user in 0..10 {
+        let answer = service.check(&format!(r#"{{"client":"user:{user}","policies":["global","login"]}}"#));
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert!(!answer.text.contains("degraded"), "{}", answer.text);
+    }
 }
 
 #[test]
