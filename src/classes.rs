@@ -4,9 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use rl_core::classes::{Classes, Outcomes, class_of};
-
-use crate::config;
+use rl_core::classes::{Classes, Outcomes};
 
 static COUNTED: AtomicBool = AtomicBool::new(false);
 static CLASSES: LazyLock<Mutex<Classes>> = LazyLock::new(|| Mutex::new(Classes::default()));
@@ -15,10 +13,10 @@ fn classes() -> MutexGuard<'static, Classes> {
     CLASSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a call on `key`, which is looked at only if classes are counted.
-pub fn count<'a>(key: impl FnOnce() -> &'a [u8], is_allowed: bool) {
+/// Counts a call on a key of `class`, or of none; it is looked for only if classes are counted.
+pub fn count<'a>(class: impl FnOnce() -> Option<&'a [u8]>, is_allowed: bool) {
     if COUNTED.load(Ordering::Relaxed) {
-        classes().count(class_of(key(), config::class_separator(), config::class_depth()), is_allowed);
+        classes().count(class(), is_allowed);
     }
 }
 

@@ -8,7 +8,8 @@
 //! | `server/` | the adapter: all that the module asks of the server |
 //! | `error.rs` | every error text |
 //! | `config.rs` | what can be configured |
-//! | `stats.rs`, `classes.rs`, `offenders.rs` | counters and the `INFO` section, by class of key; the most denied keys |
+//! | `stats.rs`, `classes.rs`, `offenders.rs` | counters; by class of key; the most denied keys |
+//! | `sections.rs` | what `INFO` tells of them |
 //! | `rl-core` (`core/`) | the arithmetic, the argument grammar and the stored form |
 //!
 //! A new command is a file in `commands/` and a row in [`COMMANDS`].
@@ -18,6 +19,7 @@ mod commands;
 mod config;
 mod error;
 mod offenders;
+mod sections;
 mod server;
 mod stats;
 mod types;

@@ -3,19 +3,19 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use rl_core::classes::class_of;
 use rl_core::codec::RecordedExpiry;
 use rl_core::expiry::Expiry;
 use rl_core::{Answer, Decision, Tokens, UnixMicros};
 
-use crate::classes;
 use crate::error::Error;
-use crate::offenders;
 use crate::server::arguments::KeyName;
 use crate::server::context::Context;
 use crate::server::key::Key;
 use crate::types::expiries;
 use crate::types::usage::{Kept, StoredUsage};
 use crate::types::value::Value;
+use crate::{classes, config, offenders};
 
 /// Takes `cost` from a limit of so much in a window, and replies.
 pub fn take_usage<'a, U: Kept>(
@@ -56,7 +56,8 @@ pub fn apply<T: Value>(
 pub fn carry_out<T: Value>(key: &mut Key<'_>, now: UnixMicros, answer: &Answer<T::Change>) -> Result<(), Error> {
     let is_allowed = answer.decision.is_allowed();
     key.context().count(is_allowed);
-    classes::count(|| key.name().bytes(), is_allowed);
+    let class = || class_of(key.name().bytes(), config::class_separator(), config::class_depth());
+    classes::count(class, is_allowed);
     write::<T>(key, now, answer)?;
     if !is_allowed {
         offenders::note(key.name().bytes(), now);

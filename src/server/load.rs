@@ -7,7 +7,9 @@ use redis_module::raw;
 use super::api::{call, first_missing};
 use super::arguments::Arguments;
 use super::registration::{Command, add_category};
-use crate::{config, stats, types};
+use super::report;
+use crate::sections::Sections;
+use crate::{config, types};
 
 const NAME: &CStr = c"rl";
 /// 0.1.0 as the server wants it: one number.
@@ -64,7 +66,7 @@ fn register<'a>(
         let refused = optional.iter().filter_map(|command| command.register(ctx, category).err());
         refused.for_each(|why| log_warning(ctx, &format!("{why}; it is left out")));
     }
-    stats::register(ctx);
+    report::register::<Sections>(ctx);
     Ok(())
 }
 

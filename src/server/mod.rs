@@ -10,3 +10,4 @@ pub mod context;
 pub mod key;
 pub mod load;
 pub mod registration;
+pub mod report;
