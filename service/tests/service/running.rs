@@ -51,7 +51,7 @@ fn starts_without_redis_and_goes_on_when_it_comes() {
 fn a_cluster_is_used_where_it_is_said_to_be_one() {
     let [node, _other] = pair();
     let url = format!("redis://127.0.0.1:{}", node.port);
-    let service = Service::with(Some(&url), RULES, &["--cluster"]);
+    let service = Service::with(Some(&url), RULES, &["--cluster", "--timeout-ms", "20000"]);
     for user in 0..10 {
         let answer = service.check(&format!(r#"{{"client":"user:{user}","policies":["global","login"]}}"#));
         assert_eq!(answer.status, 200, "{}", answer.text);
