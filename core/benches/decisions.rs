@@ -5,7 +5,6 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rl_core::codec::{decode, encode};
-use rl_core::expiry::Expiry;
 use rl_core::{Bucket, Held, Limit, Rate, Tokens, UnixMicros};
 
 const NOW: UnixMicros = UnixMicros::saturating(1_750_000_000_000_000);
@@ -61,8 +60,8 @@ fn bytes(criterion: &mut Criterion) {
 
 fn expiries(criterion: &mut Criterion) {
     let held = half_full();
-    criterion.bench_function("Expiry::of", |bencher| {
-        bencher.iter(|| Expiry::of(black_box(held.bucket), black_box(&held.limit), black_box(None)));
+    criterion.bench_function("Bucket::expiry", |bencher| {
+        bencher.iter(|| black_box(held.bucket).expiry(black_box(&held.limit), black_box(None)));
     });
 }
 

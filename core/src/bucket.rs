@@ -21,10 +21,10 @@
 //! Nothing here can overflow, so the sums are plain ones: a level is between -2^106 and 2^106 (the types and the decoder
 //! see to it), and so is every product of two bounded numbers.
 //!
-//! Not here: what a call does with a bucket (see [`crate::call`]), the clock, the key, its expiry (see [`crate::expiry`])
-//! and the bytes (see [`crate::codec`]).
+//! Not here: what a call does with a bucket (see [`crate::call`]), the clock, the key and the bytes (see [`crate::codec`]).
 
 use crate::decision::{Decision, Outcome, Wait};
+use crate::expiry::Expiry;
 use crate::limit::Limit;
 use crate::quantity::UnixMicros;
 use crate::wide::{product, quotient};
@@ -76,6 +76,18 @@ impl Bucket {
     #[must_use]
     pub fn reset_after(self, limit: &Limit) -> Wait {
         limit.rate().wait_for(limit.full().wrapping_sub(self.level))
+    }
+
+    /// The expiry that the key needs when this is its last change, `before` being the limit that was in force on it.
+    #[must_use]
+    pub fn expiry(self, limit: &Limit, before: Option<&Limit>) -> Expiry {
+        if limit.rate().is_zero() {
+            let filled = before.is_some_and(|before| !before.rate().is_zero());
+            return if filled { Expiry::Never } else { Expiry::Theirs };
+        }
+        let Wait::Micros(reset_us) = self.reset_after(limit) else { return Expiry::Theirs };
+        let full_us = u128::from(self.last_change.get()).saturating_add(reset_us);
+        Expiry::within(full_us, limit.expiry_slack_ms())
     }
 
     /// Whole tokens held; none if tokens are owed.

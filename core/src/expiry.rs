@@ -2,9 +2,6 @@
 
 use std::num::NonZeroU64;
 
-use crate::bucket::Bucket;
-use crate::decision::Wait;
-use crate::limit::Limit;
 use crate::quantity::UnixMillis;
 use crate::wide::quotient_up;
 
@@ -18,7 +15,8 @@ pub(crate) fn slack_ms(fill_us: u128) -> u64 {
     u64::try_from(MARGIN_MS.saturating_add(fill_us / 8_000)).unwrap_or(u64::MAX)
 }
 
-/// What the expiry of a key that holds a bucket must be.
+/// What the expiry of a key must be. A value says it of itself: [`Bucket::expiry`](crate::bucket::Bucket::expiry),
+/// [`Usage::expiry`](crate::usage::Usage::expiry).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     /// The bucket never fills, so it has no expiry of its own; one that somebody else has set stands.
@@ -36,17 +34,6 @@ pub enum Expiry {
 }
 
 impl Expiry {
-    /// The expiry that `bucket` needs at its last change, `before` being the limit that was in force on the key.
-    #[must_use]
-    pub fn of(bucket: Bucket, limit: &Limit, before: Option<&Limit>) -> Self {
-        if limit.rate().is_zero() {
-            return Self::unfillable(before);
-        }
-        let Wait::Micros(reset_us) = bucket.reset_after(limit) else { return Self::Theirs };
-        let full_us = u128::from(bucket.last_change.get()).saturating_add(reset_us);
-        Self::within(full_us, limit.expiry_slack_ms())
-    }
-
     /// The expiry of a key that may go at `full_us`, in microseconds since the Unix epoch, and by `slack_ms` later.
     #[must_use]
     pub(crate) fn within(full_us: u128, slack_ms: u64) -> Self {
@@ -56,10 +43,6 @@ impl Expiry {
             earliest: UnixMillis::saturating(full_ms),
             latest: UnixMillis::saturating(full_ms.saturating_add(slack_ms.into())),
         }
-    }
-
-    fn unfillable(before: Option<&Limit>) -> Self {
-        if before.is_some_and(|before| !before.rate().is_zero()) { Self::Never } else { Self::Theirs }
     }
 
     /// What the expiry of a key that expires at `current` is to become. As it is, where that will do.

@@ -22,7 +22,7 @@ fn start_of(millis: u64) -> Option<UnixMicros> {
 }
 
 fn within(held: &Held) -> Option<(u64, u64)> {
-    match Expiry::of(held.bucket, &held.limit, Some(&held.limit)) {
+    match held.bucket.expiry(&held.limit, Some(&held.limit)) {
         Expiry::Within { earliest, latest } => Some((earliest.get(), latest.get())),
         Expiry::Theirs | Expiry::Never => None,
     }
@@ -50,7 +50,7 @@ proptest! {
 
     #[test]
     fn there_is_one_for_every_rate_but_0(held in held(), before in proptest::option::of(limit())) {
-        let expiry = Expiry::of(held.bucket, &held.limit, before.as_ref());
+        let expiry = held.bucket.expiry(&held.limit, before.as_ref());
         match (held.limit.rate().is_zero(), before.is_some_and(|before| !before.rate().is_zero())) {
             (false, _) => prop_assert!(matches!(expiry, Expiry::Within { .. }), "{:?}", expiry),
             (true, true) => prop_assert_eq!(expiry, Expiry::Never),
@@ -91,13 +91,13 @@ fn emptied() -> (Bucket, Limit) {
 fn a_fraction_of_a_millisecond_is_rounded_up_and_the_margin_added() {
     let (bucket, limit) = emptied();
     let expected = Expiry::Within { earliest: at(3_001), latest: at(4_251) };
-    assert_eq!(Expiry::of(bucket, &limit, None), expected);
+    assert_eq!(bucket.expiry(&limit, None), expected);
 }
 
 #[test]
 fn an_expiry_is_accepted_from_earliest_to_latest_and_nowhere_else() {
     let (bucket, limit) = emptied();
-    let expiry = Expiry::of(bucket, &limit, None);
+    let expiry = bucket.expiry(&limit, None);
     let table = [
         (None, false),
         (Some(at(3_000)), false),
@@ -115,8 +115,7 @@ fn a_bucket_that_never_fills_leaves_an_expiry_alone_unless_it_came_from_when_it_
     let (bucket, filling) = emptied();
     let unfillable = Limit::new(filling.capacity(), Rate::ZERO);
     assert_eq!(bucket.reset_after(&unfillable), Wait::Never);
-    let (theirs, never) =
-        (Expiry::of(bucket, &unfillable, Some(&unfillable)), Expiry::of(bucket, &unfillable, Some(&filling)));
+    let (theirs, never) = (bucket.expiry(&unfillable, Some(&unfillable)), bucket.expiry(&unfillable, Some(&filling)));
     assert_eq!((theirs.accepts(None), theirs.accepts(Some(at(5)))), (true, true));
     assert_eq!((never.accepts(None), never.accepts(Some(at(5)))), (true, false));
 }

@@ -154,7 +154,7 @@ proptest! {
         let _ = codec::encode(&held);
         let _ = held.limit.rate().wait_for(level);
         let _ = held.bucket.micro_tokens(&held.limit);
-        let _ = rl_core::expiry::Expiry::of(held.bucket, &held.limit, None);
+        let _ = held.bucket.expiry(&held.limit, None);
     }
 
     /// The primary keeps its state; the reloaded server saves and loads it after every call; the replica gets records.

@@ -54,7 +54,7 @@ impl Content for Held {
     }
 
     fn expiry(&self) -> Expiry {
-        Expiry::of(self.bucket, &self.limit, None)
+        self.bucket.expiry(&self.limit, None)
     }
 
     fn take(held: Option<&Self>, asked: &Limit, now: UnixMicros, cost: Tokens) -> Told<Self> {

@@ -144,11 +144,11 @@ impl Value for StoredBucket {
         }
         let before = if self.limit_id() == *id { limit } else { self.limit() };
         self.set(*bucket, *id);
-        Some(Expiry::of(*bucket, &limit, Some(&before)))
+        Some(bucket.expiry(&limit, Some(&before)))
     }
 
     fn first_expiry(&self) -> Expiry {
-        Expiry::of(self.bucket(), &self.limit(), None)
+        self.bucket().expiry(&self.limit(), None)
     }
 
     fn record(Change { bucket, id }: &Change, expiry: RecordedExpiry) -> Encoded {
