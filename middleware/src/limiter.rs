@@ -125,6 +125,7 @@ impl Limiter {
         }
         let link = options.redis.as_ref().map(Link::new).transpose();
         let link = link.map_err(|error| ConfigError::Url(error.to_string()))?;
+        measure::describe();
         Ok(Self(Arc::new(Inner {
             link,
             local: Local::new(options.local_buckets),

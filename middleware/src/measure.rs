@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use metrics::{SharedString, counter, gauge, histogram};
+use metrics::{SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 use crate::breaker::BreakerState;
 use crate::client::Kind;
@@ -25,6 +25,20 @@ impl From<&PolicyName> for SharedString {
     fn from(name: &PolicyName) -> Self {
         name.shared().into()
     }
+}
+
+/// Tells the recorder what the metrics mean.
+pub(crate) fn describe() {
+    describe_counter!("rl_requests_total", "Requests, by what became of them");
+    describe_counter!("rl_decisions_total", "Decisions on each policy");
+    describe_counter!("rl_degraded_total", "Decisions without Redis");
+    describe_counter!("rl_refunded_tokens_total", "Tokens given back after the response");
+    describe_counter!("rl_leased_tokens_total", "Tokens leased");
+    describe_counter!("rl_returned_tokens_total", "Leased tokens given back unused");
+    describe_histogram!("rl_redis_seconds", Unit::Seconds, "Calls to Redis");
+    describe_gauge!("rl_breaker_open", "1 while Redis is not asked");
+    // There before it first changes, and as it is where another limiter of this process has set it.
+    gauge!("rl_breaker_open").increment(0.0);
 }
 
 /// What became of a request.

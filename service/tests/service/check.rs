@@ -59,6 +59,11 @@ fn goes_by_the_rules_where_no_policy_is_named() {
     let denied = r#"rl_decisions_total{policy="trial",kind="user",outcome="dry-run-denied",source="redis"} 1"#;
     assert!(metrics.contains(denied), "{metrics}");
     assert!(!metrics.contains("user:"), "a client is named in the metrics");
+    assert!(metrics.contains("rl_breaker_open 0"), "{metrics}");
+    for kind in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = kind.split(' ').next().expect("a name");
+        assert!(metrics.contains(&format!("# HELP {name} ")), "{name} does not say what it is");
+    }
 }
 
 #[test]
