@@ -150,9 +150,17 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedClient {
             client: String,
         }
         let named = Path::<Named>::from_request_parts(parts, state).await.ok();
-        let client = named.and_then(|Path(Named { client })| Client::parse(&client)).map(Self);
-        let forms = "a client is user:ID, tenant:ID, ip:ADDRESS, key:KEY or unknown";
-        client.ok_or(Problem::new(StatusCode::BAD_REQUEST, forms))
+        Self::read(named.as_ref().map_or("", |Path(Named { client })| client))
+    }
+}
+
+impl NamedClient {
+    /// Reads a client as [`Client::parse`] does.
+    ///
+    /// Errors: the problem that says what clients there are.
+    pub fn read(text: &str) -> Result<Self, Problem> {
+        let forms = "a client is user:ID, tenant:ID, key:KEY with 1 to 1024 bytes, ip:ADDRESS, ip:NETWORK or unknown";
+        Client::parse(text).map(Self).ok_or(Problem::new(StatusCode::BAD_REQUEST, forms))
     }
 }
 

@@ -1,16 +1,24 @@
 //! Who is being limited.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 
-/// What would break a key, a hash tag or a line of a log.
+/// What would break a key or its hash tag, or could not be read in a list of keys.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'{').add(b'}').add(b'"').add(b'\\');
 
 /// The longest network of IPv6 with its kind before it.
 const IP_LEN: usize = 46;
+
+/// The longest id that [`Client::parse`] reads, in bytes: a client stays in memory for a while.
+pub const MAX_ID: usize = 1024;
+
+/// The bits of an IPv6 address by which clients are told apart: those that one customer has.
+pub const IPV6_PREFIX: u8 = 64;
 
 /// What a client was known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,31 +51,46 @@ impl Kind {
 
 /// A client. Two with the same kind and id share their buckets; two of different kinds never do.
 ///
-/// It is written `kind:id`, where bytes of the id that are controls, blanks, `%`, `{`, `}`, `"`, `\` or not ASCII are `%XX`: so
-/// it can stand between the braces of a hash tag.
+/// It is written `kind:id`. In keys, bytes of the id that are controls, blanks, `%`, `{`, `}`, `"`, `\` or not ASCII are `%XX`, so
+/// that it can stand between the braces of a hash tag; nowhere else is anything in it escaped, or taken for an escape.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client {
     kind: Kind,
-    text: Arc<str>,
+    in_key: Arc<str>,
 }
 
 impl Client {
     /// The client known as `id`.
     #[must_use]
     pub fn new(kind: Kind, id: &str) -> Self {
-        let text = format!("{}:{}", kind.as_str(), percent_encode(id.as_bytes(), ESCAPED));
-        Self { kind, text: text.into() }
+        let in_key = format!("{}:{}", kind.as_str(), percent_encode(id.as_bytes(), ESCAPED));
+        Self { kind, in_key: in_key.into() }
     }
 
-    /// The client at an address or in a network, in which there is nothing to escape.
-    pub(crate) fn at(address: impl fmt::Display) -> Self {
+    /// The client at an address. IPv6 by its first `ipv6_prefix` bits, at most 128; an IPv4 address in IPv6 form is the IPv4
+    /// address.
+    #[must_use]
+    pub fn at(address: IpAddr, ipv6_prefix: u8) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self::at_v4(v4),
+            IpAddr::V6(v6) => Self::in_network(IpNet::new(v6.into(), ipv6_prefix).unwrap_or(IpAddr::V6(v6).into())),
+        }
+    }
+
+    /// The clients of a network, as one.
+    fn in_network(network: IpNet) -> Self {
+        if let IpNet::V4(v4) = network
+            && v4.prefix_len() == v4.max_prefix_len()
+        {
+            return Self::at_v4(v4.addr());
+        }
         let mut text = String::with_capacity(IP_LEN);
-        let _ = write!(text, "{}:{address}", Kind::Ip.as_str());
-        Self { kind: Kind::Ip, text: text.into() }
+        let _ = write!(text, "{}:{}", Kind::Ip.as_str(), network.trunc());
+        Self { kind: Kind::Ip, in_key: text.into() }
     }
 
-    /// The same for an address of IPv4, which most requests come from: a fifth of the time.
-    pub(crate) fn at_v4(address: Ipv4Addr) -> Self {
+    /// An address of IPv4, which most requests come from, in a fifth of the time.
+    fn at_v4(address: Ipv4Addr) -> Self {
         let mut text = String::with_capacity(IP_LEN);
         text.push_str(Kind::Ip.as_str());
         let mut separator = ':';
@@ -76,7 +99,7 @@ impl Client {
             text.push_str(itoa::Buffer::new().format(octet));
             separator = '.';
         }
-        Self { kind: Kind::Ip, text: text.into() }
+        Self { kind: Kind::Ip, in_key: text.into() }
     }
 
     /// A principal.
@@ -88,20 +111,43 @@ impl Client {
     /// A client about whom nothing is known.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { kind: Kind::Unknown, text: Kind::Unknown.as_str().into() }
+        Self { kind: Kind::Unknown, in_key: Kind::Unknown.as_str().into() }
     }
 
-    /// Reads a client as it is written. What is not escaped in it and should be, is escaped. `None` for an unknown kind and
-    /// for an empty id.
+    /// Reads a client as it is written: `user:ID`, `tenant:ID`, `key:KEY`, `ip:ADDRESS`, `ip:NETWORK`, `unknown`. An IPv6 address is its
+    /// network of [`IPV6_PREFIX`] bits; for others, say `ip:2001:db8::1/56`. `None` for what is no address or network, for an
+    /// unknown kind, and for an id that is empty or longer than [`MAX_ID`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text == Kind::Unknown.as_str() {
             return Some(Self::unknown());
         }
-        let (kind, id) = text.split_once(':')?;
-        let kind = [Kind::User, Kind::Tenant, Kind::Ip, Kind::Key].into_iter().find(|known| known.as_str() == kind)?;
+        let (kind, id) = Self::parted(text)?;
+        match kind {
+            _ if !(1..=MAX_ID).contains(&id.len()) => None,
+            Kind::Ip => match id.parse() {
+                Ok(address) => Some(Self::at(address, IPV6_PREFIX)),
+                Err(_) => id.parse().ok().map(Self::in_network),
+            },
+            _ => Some(Self::new(kind, id)),
+        }
+    }
+
+    /// Reads a client as it stands in a key.
+    pub(crate) fn from_key(in_key: &str) -> Option<Self> {
+        if in_key == Kind::Unknown.as_str() {
+            return Some(Self::unknown());
+        }
+        let (kind, id) = Self::parted(in_key)?;
         let id = percent_decode_str(id).decode_utf8().ok().filter(|id| !id.is_empty())?;
         Some(Self::new(kind, &id))
+    }
+
+    /// Kind and id of what is not unknown.
+    fn parted(text: &str) -> Option<(Kind, &str)> {
+        let (kind, id) = text.split_once(':')?;
+        let kinds = [Kind::User, Kind::Tenant, Kind::Ip, Kind::Key];
+        Some((kinds.into_iter().find(|known| known.as_str() == kind)?, id))
     }
 
     /// What it was known by.
@@ -110,16 +156,23 @@ impl Client {
         self.kind
     }
 
-    /// The client as it is written.
+    /// The client as [`parse`](Self::parse) reads it.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.text
+    pub fn written(&self) -> Cow<'_, str> {
+        // What was escaped was a text.
+        percent_decode_str(&self.in_key).decode_utf8_lossy()
+    }
+
+    /// The client as it stands in keys.
+    #[must_use]
+    pub fn in_key(&self) -> &str {
+        &self.in_key
     }
 }
 
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.written())
     }
 }
 
@@ -128,17 +181,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_written_so_that_no_id_can_leave_its_hash_tag() {
-        for (client, text) in [
-            (Client::user("42"), "user:42"),
-            (Client::user("a}:x{b"), "user:a%7D:x%7Bb"),
-            (Client::user("100%\r\n"), "user:100%25%0D%0A"),
-            (Client::user("zoë"), "user:zo%C3%AB"),
-            (Client::new(Kind::Ip, "2001:db8::/64"), "ip:2001:db8::/64"),
-            (Client::unknown(), "unknown"),
+    fn no_id_can_leave_its_hash_tag() {
+        for (id, in_key) in [
+            ("42", "user:42"),
+            ("a}:x{b", "user:a%7D:x%7Bb"),
+            ("100%\r\n", "user:100%25%0D%0A"),
+            ("alic%65", "user:alic%2565"),
+            ("zoë", "user:zo%C3%AB"),
         ] {
-            assert_eq!(client.as_str(), text);
-            assert_eq!(Client::parse(text), Some(client));
+            let client = Client::user(id);
+            assert_eq!(client.in_key(), in_key);
+            assert_eq!(Client::from_key(in_key).as_ref(), Some(&client));
+            assert_eq!(client.to_string(), format!("user:{id}"));
+            assert_eq!(Client::parse(&client.to_string()), Some(client));
+        }
+    }
+
+    #[test]
+    fn an_address_is_read_however_it_is_written() {
+        for (text, in_key) in [
+            ("ip:203.0.113.7", "ip:203.0.113.7"),
+            ("ip:203.0.113.7/32", "ip:203.0.113.7"),
+            ("ip:203.0.113.7/24", "ip:203.0.113.0/24"),
+            ("ip:::ffff:203.0.113.7", "ip:203.0.113.7"),
+            ("ip:2001:DB8:0:0::1", "ip:2001:db8::/64"),
+            ("ip:2001:db8::/64", "ip:2001:db8::/64"),
+            ("ip:2001:db8:1:2ff::1/56", "ip:2001:db8:1:200::/56"),
+            ("ip:2001:db8::1/128", "ip:2001:db8::1/128"),
+            ("unknown", "unknown"),
+        ] {
+            let client = Client::parse(text).expect(text);
+            assert_eq!((client.in_key(), client.to_string().as_str()), (in_key, in_key));
+            assert_eq!(Client::parse(in_key).as_ref(), Some(&client));
+            assert_eq!(Client::from_key(in_key), Some(client));
         }
     }
 
@@ -150,8 +225,12 @@ mod tests {
 
     #[test]
     fn what_is_no_client_is_not_read() {
-        for text in ["", "42", "robot:1", "user:", "user:%FF"] {
+        for text in
+            ["", "42", "robot:1", "user:", "ip:home", "ip:203.0.113.7:80", "ip:2001:db8::/129", "ip:[2001:db8::1]"]
+        {
             assert_eq!(Client::parse(text), None, "{text}");
         }
+        assert_eq!(Client::parse(&format!("user:{}", "x".repeat(MAX_ID + 1))), None);
+        assert_eq!(Client::from_key("user:%FF"), None);
     }
 }

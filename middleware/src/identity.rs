@@ -15,7 +15,7 @@ use ipnet::IpNet;
 
 pub use forwarded::Forwarded;
 
-use crate::client::{Client, Kind};
+use crate::client::{Client, IPV6_PREFIX, Kind};
 
 /// The longest principal or tenant that a header can name, in bytes.
 pub const MAX_HEADER_ID: usize = 256;
@@ -86,7 +86,7 @@ impl Default for Identity {
     /// By what the application has put into the extensions, else by the peer's address; IPv6 by /64, which is what one
     /// customer has.
     fn default() -> Self {
-        Self { principal: None, tenant: None, plan: None, forwarded: Forwarded::Ignored, ipv6_prefix: 64 }
+        Self { principal: None, tenant: None, plan: None, forwarded: Forwarded::Ignored, ipv6_prefix: IPV6_PREFIX }
     }
 }
 
@@ -146,15 +146,7 @@ impl Identity {
     /// The client at an address.
     #[must_use]
     pub fn at(&self, address: Option<IpAddr>) -> Client {
-        match address.map(|address| address.to_canonical()) {
-            None => Client::unknown(),
-            Some(IpAddr::V6(v6)) if self.ipv6_prefix < 128 => match IpNet::new(v6.into(), self.ipv6_prefix) {
-                Ok(network) => Client::at(network.trunc()),
-                Err(_) => Client::at(v6),
-            },
-            Some(IpAddr::V6(v6)) => Client::at(v6),
-            Some(IpAddr::V4(v4)) => Client::at_v4(v4),
-        }
+        address.map_or_else(Client::unknown, |address| Client::at(address, self.ipv6_prefix))
     }
 }
 

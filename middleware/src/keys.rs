@@ -6,18 +6,18 @@ use crate::policy::PolicyName;
 
 /// The key of a client's bucket.
 pub(crate) fn bucket(prefix: &str, client: &Client, bucket: &PolicyName) -> String {
-    [prefix, ":{", client.as_str(), "}:", bucket.as_str()].concat()
+    [prefix, ":{", client.in_key(), "}:", bucket.as_str()].concat()
 }
 
 /// The key of a client's own limits. No bucket has it: `#` is in no policy's name.
 pub(crate) fn own_limits(prefix: &str, client: &Client) -> String {
-    format!("{prefix}:{{{client}}}:#limits")
+    [prefix, ":{", client.in_key(), "}:#limits"].concat()
 }
 
 /// The client and the bucket that a key names.
 pub(crate) fn read<'a>(prefix: &str, key: &'a str) -> Option<(Client, &'a str)> {
     let (client, bucket) = key.strip_prefix(prefix)?.strip_prefix(":{")?.rsplit_once("}:")?;
-    Some((Client::parse(client)?, bucket))
+    Some((Client::from_key(client)?, bucket))
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ impl Limiter {
             measure::refunded(&policy.name, cost.get());
             match by {
                 By::Lease(pool) => pool.unspend(cost),
-                By::Local => self.0.local.give(client.as_str(), &key, cost),
+                By::Local => self.0.local.give(client.in_key(), &key, cost),
                 By::Redis => {
                     let _ = self.give(&key, cost).await;
                 }

@@ -134,7 +134,7 @@ pub(crate) fn network(text: &str) -> Option<IpNet> {
 
 /// The network that a client known by its address is.
 fn address(client: &Client) -> Option<IpNet> {
-    client.as_str().strip_prefix("ip:").and_then(network)
+    client.in_key().strip_prefix("ip:").and_then(network)
 }
 
 /// Some requests, and the policies that they fall under.

@@ -199,7 +199,7 @@ pub struct Incident {
     pub client: Client,
     /// The policy.
     pub policy: PolicyName,
-    /// The request's class of route, as far as it is known.
+    /// The request's class of route, as far as it is known; of a long one the first 256 bytes.
     pub route: Arc<str>,
     /// What it would have cost.
     pub cost: u64,

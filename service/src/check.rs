@@ -1,5 +1,6 @@
 //! `POST /check`: may this client do this now?
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 use rl_core::Tokens;
-use rl_tower::admin::Problem;
+use rl_tower::admin::{NamedClient, Problem};
 use rl_tower::policy::{PolicyName, RateText};
 use rl_tower::rules::{Chosen, Facts, MAX_POLICIES};
 use rl_tower::verdict::{Allowed, Denied, Standing, Trouble};
@@ -61,7 +62,7 @@ impl Limit {
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     allowed: bool,
-    client: &'a str,
+    client: Cow<'a, str>,
     policies: Vec<StandingView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_s: Option<u64>,
@@ -69,7 +70,7 @@ struct Answer<'a> {
     degraded: Option<&'a str>,
 }
 
-fn bad(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+fn bad(detail: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, detail)
 }
 
@@ -87,12 +88,14 @@ pub async fn check(
 
 impl Question {
     fn client(&self) -> Result<Client, Problem> {
-        let client = match (&self.client, &self.key) {
-            (Some(client), None) => Client::parse(client),
-            (None, Some(key)) => (!key.is_empty()).then(|| Client::new(Kind::Key, key)),
-            _ => return Err(bad("say either client or key")),
-        };
-        client.ok_or(bad("client must be user:ID, tenant:ID, ip:ADDRESS or key:KEY, and key must not be empty"))
+        match (&self.client, &self.key) {
+            (Some(client), None) => NamedClient::read(client).map(|NamedClient(client)| client),
+            (None, Some(key)) => {
+                let client = Client::parse(&[Kind::Key.as_str(), ":", key].concat());
+                client.ok_or(bad("key must have 1 to 1024 bytes"))
+            }
+            _ => Err(bad("say either client or key")),
+        }
     }
 
     fn charges(&self, rules: &Rules, client: &Client) -> Result<Vec<Charge>, Problem> {
@@ -181,7 +184,7 @@ impl<'a> Answer<'a> {
         let policies = standings.iter().map(StandingView::from).collect();
         Self {
             allowed,
-            client: client.as_str(),
+            client: client.written(),
             policies,
             retry_after_s: None,
             degraded: degraded.map(Trouble::as_str),

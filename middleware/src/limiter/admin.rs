@@ -77,7 +77,7 @@ impl Limiter {
 
     fn standing_here(&self, client: &Client, take: &Take) -> Standing {
         let demand = Demand { key: &take.key, limit: take.limit, cost: take.cost };
-        take.decided_here(&demand, self.0.local.peek(client.as_str(), &demand))
+        take.decided_here(&demand, self.0.local.peek(client.in_key(), &demand))
     }
 
     /// Fills a client's bucket of a policy again. What instances have leased of it stays leased.
@@ -85,7 +85,7 @@ impl Limiter {
     /// Errors: Redis has not done it.
     pub async fn reset(&self, client: &Client, policy: &Policy) -> Result<(), Trouble> {
         let key = self.key(client, &policy.bucket);
-        self.0.local.reset(client.as_str(), &key);
+        self.0.local.reset(client.in_key(), &key);
         if let Some(link) = &self.0.link {
             let mut command = cmd("DEL");
             command.arg(&key);
@@ -101,7 +101,7 @@ impl Limiter {
     /// Errors: Redis has not done it.
     pub async fn grant(&self, client: &Client, policy: &Policy, tokens: Tokens) -> Result<(), Trouble> {
         let key = self.key(client, &policy.bucket);
-        self.0.local.give(client.as_str(), &key, tokens);
+        self.0.local.give(client.in_key(), &key, tokens);
         self.give(&key, tokens).await?;
         self.forget_denial(&key);
         Ok(())

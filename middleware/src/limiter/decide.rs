@@ -19,6 +19,9 @@ use crate::receipt::{By, Charged, Receipt};
 use crate::tell::retry_after_s;
 use crate::verdict::{Allowed, Charge, Denied, Incident, Source, Standing, Trouble, Unavailable, Verdict};
 
+/// So many bytes of a route are kept with a denial: where there is no class of route it is a path, as long as the client likes.
+const ROUTE_LEN: usize = 256;
+
 /// What has been decided so far.
 #[derive(Default)]
 struct Sofar {
@@ -306,7 +309,7 @@ impl Limiter {
         };
         let demands: Vec<_> =
             takes.iter().map(|take| Demand { key: &take.key, limit: limit(take), cost: take.cost }).collect();
-        let decisions = self.0.local.take(client.as_str(), &demands);
+        let decisions = self.0.local.take(client.in_key(), &demands);
         let denies = decisions.iter().any(|decision| !decision.is_allowed());
         let decided = takes.iter().zip(&demands).zip(decisions);
         sofar.standings.extend(decided.map(|((take, demand), decision)| take.decided_here(demand, decision)));
@@ -334,7 +337,7 @@ impl Limiter {
     fn dry_here(&self, client: &Client, takes: Vec<Take>) -> Vec<Charged> {
         let decide = |take: Take| {
             let demand = Demand { key: &take.key, limit: take.limit, cost: take.cost };
-            let decision = self.0.local.take(client.as_str(), &[demand]).pop()?;
+            let decision = self.0.local.take(client.in_key(), &[demand]).pop()?;
             let standing = take.decided_here(&demand, decision);
             dry_decision(client, take, &standing, By::Local)
         };
@@ -414,7 +417,7 @@ fn incident(client: &Client, standing: &Standing, route: &str) -> Incident {
         at_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
         client: client.clone(),
         policy: standing.policy.clone(),
-        route: route.into(),
+        route: route.get(..route.floor_char_boundary(ROUTE_LEN)).unwrap_or_default().into(),
         cost: standing.cost.get(),
         remaining: standing.remaining,
         retry_after_s: standing.retry_after.and_then(retry_after_s),

@@ -1,12 +1,15 @@
 //! A request in, a response out.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use http::Response;
 use rl_core::Tokens;
 use rl_tower::{
-    Client, Grpc, LeaseOptions, Limiter, LimiterOptions, LiveRules, Policy, RateLimitLayer, Refusal, Rule, Rules,
+    Charge, Client, Grpc, LeaseOptions, Limiter, LimiterOptions, LiveRules, Policy, RateLimitLayer, Refusal, Rule,
+    Rules, Verdict,
 };
 use serde_json::Value;
 
@@ -206,6 +209,20 @@ async fn the_class_of_route_is_what_the_router_has_matched() {
     }
     assert_eq!(seen, [200, 200, 429, 200]);
     assert_eq!(&*limiter.incidents(None, 1)[0].route, "/users/{id}");
+}
+
+#[tokio::test]
+async fn of_a_long_route_a_denial_keeps_the_beginning() {
+    let server = Server::start();
+    let limiter = limiter(&server);
+    let app = Router::new().fallback(|| async {}).layer(layer(&limiter, [api(0, "0")]));
+    let path = format!("/{}", "a".repeat(10_000));
+    assert_eq!(statuses(&app, "1", &path, 1).await, [429]);
+    // 256 bytes end in the middle of a letter.
+    let told = limiter.check(&Client::user("2"), &[Charge::of(Arc::new(api(0, "0")))], &"語".repeat(10_000)).await;
+    assert!(matches!(told, Verdict::Denied(_)), "{told:?}");
+    let routes: Vec<_> = limiter.incidents(None, 2).into_iter().map(|incident| incident.route.to_string()).collect();
+    assert_eq!(routes, ["語".repeat(85), path[..256].to_owned()]);
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ fn what_makes_no_sense_is_said() {
     for (question, status, detail) in [
         ("{}", 400, "say either client or key"),
         (r#"{"client":"user:1","key":"x","policy":"login"}"#, 400, "say either client or key"),
-        (r#"{"key":"","policy":"login"}"#, 400, "key must not be empty"),
+        (r#"{"key":"","policy":"login"}"#, 400, "key must have 1 to 1024 bytes"),
         (r#"{"client":"user:1"}"#, 400, "say policy, policies, limit or route"),
         (r#"{"client":"user:1","policy":"login","limit":{"capacity":1,"rate":"1"}}"#, 400, "say one of"),
         (r#"{"client":"user:1","policies":[]}"#, 400, "policies must be 1 to 16 names"),
@@ -118,4 +118,59 @@ fn what_makes_no_sense_is_said() {
     }
     assert_eq!(service.get("/nowhere").status, 404);
     assert_eq!(service.get("/check").status, 405);
+}
+
+#[test]
+fn no_id_is_taken_for_another() {
+    for redis in [Some(redis()), None] {
+        let url = redis.as_ref().map(|redis| format!("redis://127.0.0.1:{}", redis.port()));
+        let service = Service::with(url.as_deref(), RULES, &[]);
+        let once = |client: &str| {
+            let question = serde_json::json!({"client": client, "policy": "once", "cost": 5}).to_string();
+            let answer = service.check(&question);
+            assert!(answer.json()["client"].is_string(), "{client}: {}", answer.text);
+            answer.status
+        };
+        let alike =
+            ["user:alice", "user:alic%65", "user:alic%2565", "user:Alice", "user: alice", "user:alice}", "key:alice"];
+        for client in alike {
+            assert_eq!(once(client), 200, "{client:?} has a bucket of its own");
+            assert_eq!(once(client), 429, "{client:?} has one bucket");
+        }
+        // One customer has a /64, and may write its addresses as it likes.
+        for (client, status) in [
+            ("ip:2001:db8::1", 200),
+            ("ip:2001:DB8:0:0::2", 429),
+            ("ip:2001:db8::/64", 429),
+            ("ip:2001:db8:0:1::1", 200),
+            ("ip:2001:db8:0:2::1/128", 200),
+            ("ip:2001:db8:0:2::1", 200),
+            ("ip:203.0.113.7", 200),
+            ("ip:::ffff:203.0.113.7", 429),
+            ("ip:203.0.113.7/32", 429),
+        ] {
+            assert_eq!(once(client), status, "{client}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_client_is_refused() {
+    let service = Service::with(None, RULES, &[]);
+    let long = "x".repeat(1025);
+    for (who, id) in [
+        ("client", "alice"),
+        ("client", "robot:1"),
+        ("client", "user:"),
+        ("client", "ip:home"),
+        ("client", "ip:203.0.113.7:80"),
+        ("client", &format!("user:{long}")),
+        ("key", ""),
+        ("key", &long),
+    ] {
+        let question = serde_json::json!({who: id, "policy": "once"}).to_string();
+        assert_eq!(service.check(&question).status, 400, "{who} {id}");
+    }
+    let question = serde_json::json!({"key": "x".repeat(1024), "policy": "once"}).to_string();
+    assert_eq!(service.check(&question).status, 200);
 }

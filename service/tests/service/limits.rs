@@ -27,6 +27,18 @@ fn apply_at_once_here_and_soon_elsewhere() {
 }
 
 #[test]
+fn are_those_of_the_id_in_the_path() {
+    let service = Service::with(None, crate::service::RULES, &[]);
+    service.put_limits("user:alic%2565", r#"{"once":{"capacity":7,"rate":"0"}}"#);
+    for (client, capacity) in [("user:alic%65", 7), ("user:alice", 5)] {
+        let question = serde_json::json!({"client": client, "policy": "once"}).to_string();
+        assert_eq!(service.check(&question).json()["policies"][0]["capacity"], capacity, "{client}");
+    }
+    assert_eq!(service.get("/status/user:alic%2565").json()["client"], "user:alic%65");
+    assert_eq!(service.get("/status/key:a%2Fb%3F%25").json()["client"], "key:a/b?%");
+}
+
+#[test]
 fn are_kept_while_the_client_is_idle_and_over_a_restart() {
     let redis = redis();
     let service = Service::on(&redis);
