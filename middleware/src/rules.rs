@@ -100,7 +100,7 @@ pub enum Clients {
     Kind(Kind),
     /// This one.
     One(Client),
-    /// All whose address lies in this network.
+    /// All who lie in this network as a whole: a client that is an IPv6 /64 is not in a narrower one.
     Network(IpNet),
 }
 
@@ -166,7 +166,7 @@ impl Rule {
         Self { routes: routes.into_iter().map(Routes::new).collect(), ..Self::default() }
     }
 
-    /// Of these, those with one of `methods`.
+    /// Of these, those with one of `methods`. `GET` stands for `HEAD`, too: services answer it in the same way.
     #[must_use]
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         Self { methods: methods.into_iter().collect(), ..self }
@@ -192,7 +192,7 @@ impl Rule {
 
     fn fits(&self, facts: &Facts<'_>) -> bool {
         fits(&self.routes, |routes| routes.fit(facts.route))
-            && fits(&self.methods, |method| method == facts.method)
+            && fits(&self.methods, |method| same(method, facts.method))
             && fits(&self.plans, |plan| facts.plan == Some(plan))
             && fits(&self.clients, |clients| clients.fit(facts.client))
     }
@@ -214,6 +214,12 @@ impl Rule {
 /// Whether one of `wanted` fits; nothing wanted, everything fits.
 fn fits<T>(wanted: &[T], one: impl FnMut(&T) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(one)
+}
+
+/// Whether a rule for `wanted` is one for `method`. Routers have `HEAD` answered by what answers `GET`, so that a limit on `GET` alone
+/// would be none.
+fn same(wanted: &Method, method: &Method) -> bool {
+    wanted == method || (wanted == Method::GET && method == Method::HEAD)
 }
 
 /// What the rules say of a request.

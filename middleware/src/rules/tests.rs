@@ -81,6 +81,18 @@ fn the_first_that_fits_decides() {
 }
 
 #[test]
+fn asking_for_the_head_alone_is_no_way_around_a_limit() {
+    let policy = "[policies.a]\ncapacity = 10\nrate = 1\n[[rules]]\npolicies = [\"a\"]\n";
+    for (methods, get, head) in
+        [(r#"["GET"]"#, "a", "a"), (r#"["HEAD"]"#, "nothing", "a"), (r#"["POST"]"#, "nothing", "nothing")]
+    {
+        let rules = Rules::parse(&format!("{policy}methods = {methods}")).unwrap();
+        let chosen = |method| chosen(&rules, &method, "/", None, "unknown");
+        assert_eq!([chosen(Method::GET), chosen(Method::HEAD)], [get, head], "{methods}");
+    }
+}
+
+#[test]
 fn a_file_says_all_that_a_policy_can_be() {
     let rules = Rules::parse(RULES).unwrap();
     let policy = |name: &str| (**rules.policy(name).unwrap()).clone();
