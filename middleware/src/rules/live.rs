@@ -40,25 +40,23 @@ impl LiveRules {
     }
 
     /// Looks at the file at `path` again and again, and puts its rules in force when it has changed. A file that cannot be read
-    /// or is wrong is reported (`tracing`, level error), once for each change, and the rules stay.
+    /// or is wrong is reported (`tracing`, level error), once for each change, and the rules stay. A change counts when two looks
+    /// in a row have found it: a file that is just being written can be a good one with rules missing, or be empty.
     ///
     /// Looking beats watching here: editors and orchestrators replace files in ways that watches lose.
     pub async fn follow(self, path: PathBuf, every: Duration) {
-        // The file may have changed since whoever calls this has read it: the first look counts, too.
-        let mut seen = None;
+        let mut looks = Looks::default();
         loop {
-            let found = read(&path).await;
-            if seen.as_ref() != Some(&found) {
-                self.follow_up(&path, found.as_deref());
-                seen = Some(found);
+            if let Some(found) = looks.found(read(&path).await) {
+                self.follow_up(&path, found);
             }
             tokio::time::sleep(every).await;
         }
     }
 
     /// Puts the rules of a file that was found to be `text` in force, unless they are.
-    fn follow_up(&self, path: &Path, text: Result<&str, &String>) {
-        match text.map_err(RulesError::new).and_then(Rules::parse) {
+    fn follow_up(&self, path: &Path, found: &Found) {
+        match found.as_deref().map_err(RulesError::new).and_then(Rules::parse) {
             Ok(rules) if rules == *self.now() => {}
             Ok(rules) => {
                 self.replace(rules);
@@ -69,8 +67,29 @@ impl LiveRules {
     }
 }
 
-/// What the file holds, or why that is not known.
-async fn read(path: &Path) -> Result<String, String> {
+/// What a file holds, or why that is not known.
+type Found = Result<String, String>;
+
+/// What looks at a file have found.
+#[derive(Default)]
+pub(super) struct Looks {
+    last: Option<Found>,
+    /// What was last followed up. Nothing was at first: the file may have changed since whoever follows it has read it.
+    followed: Option<Found>,
+}
+
+impl Looks {
+    /// What to follow up after a look that has found this: what was found twice, if that is new.
+    pub(super) fn found(&mut self, found: Found) -> Option<&Found> {
+        let before = self.last.replace(found.clone());
+        if before.as_ref() != Some(&found) || self.followed.as_ref() == Some(&found) {
+            return None;
+        }
+        Some(self.followed.insert(found))
+    }
+}
+
+async fn read(path: &Path) -> Found {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path).map_err(|error| error.to_string()));
     read.await.unwrap_or_else(|error| Err(error.to_string()))

@@ -1,3 +1,4 @@
+use super::live::Looks;
 use super::*;
 use crate::policy::OnOutage;
 
@@ -159,12 +160,17 @@ fn a_bad_text_leaves_the_old_rules_in_force() {
 
 #[tokio::test]
 async fn a_file_is_followed_and_a_bad_one_refused() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let write = |text: &str| std::fs::write(file.path(), text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.toml");
+    // In one piece: what is found half written is another test's.
+    let write = |text: &str| {
+        std::fs::write(folder.path().join("new"), text).unwrap();
+        std::fs::rename(folder.path().join("new"), &path).unwrap();
+    };
     write(RULES);
     let live = LiveRules::new(Rules::parse(RULES).unwrap());
     let every = std::time::Duration::from_millis(5);
-    let following = tokio::spawn(live.clone().follow(file.path().to_owned(), every));
+    let following = tokio::spawn(live.clone().follow(path.clone(), every));
     tokio::time::sleep(10 * every).await;
     write("[policies.a]\ncapacity = ");
     tokio::time::sleep(10 * every).await;
@@ -174,6 +180,16 @@ async fn a_file_is_followed_and_a_bad_one_refused() {
         tokio::time::sleep(every).await;
     }
     following.abort();
+}
+
+#[test]
+fn a_file_that_is_being_written_is_not_followed() {
+    let mut looks = Looks::default();
+    let mut found = |text: &str| looks.found(Ok(text.to_owned())).cloned().map(Result::unwrap);
+    let followed: Vec<_> = ["old", "old", "old", "", "half", "new", "new", "new", "", "new", "new", "", ""]
+        .map(|text| found(text).unwrap_or("-".to_owned()))
+        .into();
+    assert_eq!(followed, ["-", "old", "-", "-", "-", "-", "new", "-", "-", "-", "-", "-", ""]);
 }
 
 #[tokio::test]
