@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -20,12 +20,16 @@ use crate::check::{self, Limit};
 /// The description of all routes.
 const OPENAPI: &str = include_str!("../openapi.json");
 
+/// The longest body, in bytes: it is held in memory before it is read.
+const MAX_BODY: usize = 64 << 10;
+
 /// The service. With a token, what tells of clients or charges them is for those who know it.
 pub fn router(app: App, token: Option<Token>) -> Router {
     let mut guarded = Router::new()
         .route("/check", post(check::check))
         .route("/status/{client}", get(status))
-        .route("/limits/{client}", get(limits).put(set_limits));
+        .route("/limits/{client}", get(limits).put(set_limits))
+        .layer(DefaultBodyLimit::max(MAX_BODY));
     if let Some(token) = token {
         guarded = guarded.layer(from_fn_with_state(token, Token::required));
     }

@@ -100,6 +100,9 @@ fn every_answer_is_as_it_is_described() {
     api.holds("post", "/check", &service.check(r#"{"client":"nobody","policy":"login"}"#));
     api.holds("post", "/check", &service.check(r#"{"clients":"user:1"}"#));
     api.holds("post", "/check", &service.send("POST", "/check", "text/plain", "{}"));
+    let long = " ".repeat((64 << 10) + 1);
+    api.holds("post", "/check", &service.check(&long));
+    api.holds("put", "/limits/{client}", &service.put_limits("user:1", &long));
 
     api.holds("get", "/status/{client}", &service.get("/status/user:1"));
     api.holds("get", "/status/{client}", &service.get("/status/nobody"));
