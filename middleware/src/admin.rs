@@ -17,6 +17,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -83,6 +84,10 @@ pub fn router(limiter: Limiter, rules: LiveRules, token: Token) -> Router {
         .route("/top", get(top))
         .route("/rules", get(rules_in_force))
         .route("/health", get(health))
+        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "there is no such route") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "reset and grant are POST, the others GET")
+        })
         .layer(from_fn_with_state(token, Token::required))
         .with_state(Admin { limiter, rules });
     Router::new()
@@ -131,6 +136,18 @@ impl IntoResponse for Problem {
         (self.status, [(CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
     }
 }
+
+/// Of a request that cannot be read.
+macro_rules! problem_of {
+    ($($rejection:ty),+) => {$(
+        impl From<$rejection> for Problem {
+            fn from(rejection: $rejection) -> Self {
+                Self::new(rejection.status(), rejection.body_text())
+            }
+        }
+    )+};
+}
+problem_of!(JsonRejection, PathRejection, QueryRejection);
 
 impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
@@ -189,7 +206,7 @@ struct Grant {
 impl Admin {
     fn policy(&self, named: &NamedPolicy) -> Result<Arc<Policy>, Problem> {
         let policy = self.rules.now().policy(&named.policy).cloned();
-        policy.ok_or(Problem::new(StatusCode::NOT_FOUND, "there is no such policy"))
+        policy.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no policy {:?}", named.policy)))
     }
 }
 
@@ -200,9 +217,9 @@ async fn client(State(admin): State<Admin>, NamedClient(client): NamedClient) ->
 async fn reset(
     State(admin): State<Admin>,
     NamedClient(client): NamedClient,
-    Path(policy): Path<NamedPolicy>,
+    policy: Result<Path<NamedPolicy>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let policy = admin.policy(&policy)?;
+    let policy = admin.policy(&policy?.0)?;
     admin.limiter.reset(&client, &policy).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -210,10 +227,11 @@ async fn reset(
 async fn grant(
     State(admin): State<Admin>,
     NamedClient(client): NamedClient,
-    Path(policy): Path<NamedPolicy>,
-    Json(grant): Json<Grant>,
+    policy: Result<Path<NamedPolicy>, PathRejection>,
+    grant: Result<Json<Grant>, JsonRejection>,
 ) -> Result<StatusCode, Problem> {
-    let policy = admin.policy(&policy)?;
+    let Json(grant) = grant?;
+    let policy = admin.policy(&policy?.0)?;
     let tokens = Tokens::new(grant.tokens);
     let range = "tokens must be an integer from 0 to 9007199254740991";
     let tokens = tokens.ok_or(Problem::new(StatusCode::BAD_REQUEST, range))?;
@@ -221,11 +239,15 @@ async fn grant(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn denials(State(admin): State<Admin>, Query(count): Query<Count>) -> Json<Vec<DenialView>> {
-    Json(admin.limiter.incidents(None, count.or(50)).into_iter().map(DenialView::from).collect())
+type Asked = Result<Query<Count>, QueryRejection>;
+
+async fn denials(State(admin): State<Admin>, count: Asked) -> Result<Json<Vec<DenialView>>, Problem> {
+    let Query(count) = count?;
+    Ok(Json(admin.limiter.incidents(None, count.or(50)).into_iter().map(DenialView::from).collect()))
 }
 
-async fn top(State(admin): State<Admin>, Query(count): Query<Count>) -> Result<Json<Vec<OffenderView>>, Problem> {
+async fn top(State(admin): State<Admin>, count: Asked) -> Result<Json<Vec<OffenderView>>, Problem> {
+    let Query(count) = count?;
     let top = admin.limiter.top(count.or(20)).await?;
     Ok(Json(top.into_iter().map(OffenderView::from).collect()))
 }

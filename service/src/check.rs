@@ -79,7 +79,7 @@ pub async fn check(
     State(app): State<App>,
     question: Result<Json<Question>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let Json(question) = question.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let Json(question) = question?;
     let client = question.client()?;
     let charges = question.charges(&app.rules.now(), &client)?;
     let verdict = app.limiter.check(&client, &charges, question.route.as_deref().unwrap_or_default()).await;

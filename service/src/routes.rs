@@ -60,7 +60,7 @@ async fn set_limits(
     NamedClient(client): NamedClient,
     asked: Result<Json<BTreeMap<String, Option<Limit>>>, JsonRejection>,
 ) -> Result<Json<Limits>, Problem> {
-    let Json(asked) = asked.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let Json(asked) = asked?;
     let mut changes = Vec::new();
     for (name, limit) in &asked {
         changes.push((policy(&app, name, limit.is_some())?, limit.as_ref().map(Limit::read).transpose()?));

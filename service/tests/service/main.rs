@@ -8,6 +8,7 @@
 )]
 #![allow(missing_docs)]
 
+mod admin;
 mod answers;
 mod check;
 mod limits;

@@ -162,6 +162,12 @@ impl Service {
         answer(self.agent.get(self.admin_url(path)).header("authorization", format!("Bearer {ADMIN_TOKEN}")).call())
     }
 
+    /// Tells the admin API to do something.
+    pub fn admin_does(&self, path: &str, kind: &str, body: &str) -> Answer {
+        let request = self.agent.post(self.admin_url(path)).header("authorization", format!("Bearer {ADMIN_TOKEN}"));
+        answer(request.header("content-type", kind).send(body))
+    }
+
     /// Sends it a signal, such as `-TERM`.
     pub fn signal(&self, signal: &str) {
         let sent = Command::new("kill").arg(signal).arg(self.process.id().to_string()).status().unwrap();
