@@ -168,7 +168,8 @@ impl Breaker {
     }
 
     fn open(&mut self, full_pause: Duration, now: Instant, chance: f64) {
-        let pause = full_pause.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 2.0);
+        // The part that goes is worked out, and not the one that stays: as a float the longest pause rounds to more than there is.
+        let pause = full_pause.saturating_sub(full_pause.mul_f64(chance.clamp(0.0, 1.0) / 2.0));
         self.state = State::Open { since: now, pause, full_pause };
     }
 }
@@ -237,6 +238,16 @@ mod tests {
             }
             assert_eq!(breaker.admit(now + (pause - 1) * MS), Admission::Refused);
             assert_eq!(breaker.admit(now + pause * MS), Admission::Probe);
+        }
+    }
+
+    #[test]
+    fn the_longest_pause_there_is_is_a_pause() {
+        let options = BreakerOptions { failures: 1, first_pause: Duration::MAX, longest_pause: Duration::MAX };
+        for chance in [0.0, 0.25, 1.0] {
+            let (mut breaker, now) = (Breaker::new(options), Instant::now());
+            breaker.record(Admission::Ask, Outcome::Failed, now, chance);
+            assert!(breaker.refuses(now + 1_000_000_000 * MS));
         }
     }
 

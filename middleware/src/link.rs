@@ -22,6 +22,9 @@ use crate::breaker::{Admission, Breaker, BreakerOptions, BreakerState, Outcome};
 use crate::measure;
 use crate::verdict::Trouble;
 
+/// Longer than anybody waits, and short enough to be added to any instant.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How Redis is reached.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
@@ -30,7 +33,7 @@ pub struct RedisOptions {
     /// Whether it is a cluster, of which `url` names some nodes, with commas between them. The others are found.
     #[cfg(feature = "cluster")]
     pub cluster: bool,
-    /// What a request may wait for Redis in all. 100 ms unless set.
+    /// What a request may wait for Redis in all: a day at most, 100 ms unless set.
     pub timeout: Duration,
     /// How long making a connection may take, whoever waits for it. 1 s unless set.
     pub connect_timeout: Duration,
@@ -86,7 +89,7 @@ impl Link {
         Ok(Self(Arc::new(Inner {
             target,
             address,
-            timeout: options.timeout,
+            timeout: options.timeout.min(LONGEST_TIMEOUT),
             connection: ArcSwapOption::empty(),
             attempt: Mutex::new(None),
             breaker: Mutex::new(Breaker::new(options.breaker)),

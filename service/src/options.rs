@@ -1,7 +1,7 @@
 //! What the service is started with.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ pub struct Options {
     #[arg(long, env = "RL_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
 
-    /// What a request may wait for Redis, in milliseconds.
+    /// What a request may wait for Redis, in milliseconds, at least 1.
     #[arg(long, env = "RL_TIMEOUT_MS", default_value = "100")]
-    pub timeout_ms: u64,
+    pub timeout_ms: NonZeroU64,
 
     /// How many instances of this service share the limits: while Redis is gone, each gives out its part.
     #[arg(long, env = "RL_INSTANCES", default_value = "1")]
@@ -60,7 +60,7 @@ pub struct Options {
 impl Options {
     /// How the limiter is to work.
     pub fn limiter(&self) -> LimiterOptions {
-        let timeout = Duration::from_millis(self.timeout_ms);
+        let timeout = Duration::from_millis(self.timeout_ms.get());
         let redis =
             self.redis.as_ref().map(|url| RedisOptions { timeout, cluster: self.cluster, ..RedisOptions::new(url) });
         LimiterOptions {

@@ -235,6 +235,21 @@ async fn redis_is_used_again_within_the_pause() {
 }
 
 #[tokio::test]
+async fn the_longest_of_all_waits_is_none_at_all_to_a_server_that_answers() {
+    let server = Server::start();
+    let breaker = BreakerOptions { failures: 1, first_pause: Duration::MAX, longest_pause: Duration::MAX };
+    let (timeout, connect_timeout) = (Duration::MAX, Duration::MAX);
+    let redis = RedisOptions { timeout, connect_timeout, breaker, ..RedisOptions::new(url(&server)) };
+    let leases = LeaseOptions { busy: 1, hold: Duration::MAX };
+    let options = LimiterOptions { redis: Some(redis), leases, ..LimiterOptions::default() };
+    let limiter = Limiter::new(options).unwrap();
+    assert_eq!(limiter.ready().await, Ok(()));
+    assert!(passes(&limiter, &Client::user("1"), &api(100, "0").leasing(10).unwrap(), 1).await);
+    limiter.close().await;
+    assert_eq!(left(&server, "1", "api"), Some(99));
+}
+
+#[tokio::test]
 async fn a_server_without_the_module_is_a_configuration_error_and_no_outage() {
     let server = Server::bare(&["--enable-module-command", "yes"]);
     let limiter = one_of_four(&url(&server), breaker(5, 60_000));

@@ -206,10 +206,11 @@ fn launch(
     options: &[&str],
 ) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rl-service"));
-    command.arg("--listen").arg(format!("127.0.0.1:{port}")).arg("--admin").arg(format!("127.0.0.1:{admin_port}"));
-    command.arg("--rules").arg(folder.path().join("rules.toml")).env("RL_ADMIN_TOKEN", ADMIN_TOKEN);
+    // By its variables, so that a test can say otherwise with an option.
+    command.env("RL_LISTEN", format!("127.0.0.1:{port}")).env("RL_ADMIN", format!("127.0.0.1:{admin_port}"));
+    command.env("RL_RULES", folder.path().join("rules.toml")).env("RL_ADMIN_TOKEN", ADMIN_TOKEN);
     if let Some(url) = url {
-        command.arg("--redis").arg(url);
+        command.env("RL_REDIS", url);
     }
     let log = File::create(folder.path().join("log")).unwrap();
     command
