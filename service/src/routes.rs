@@ -65,9 +65,7 @@ async fn set_limits(
     for (name, limit) in &asked {
         changes.push((policy(&app, name, limit.is_some())?, limit.as_ref().map(Limit::read).transpose()?));
     }
-    for (policy, limit) in changes {
-        app.limiter.set_own_limit(&client, &policy, limit).await?;
-    }
+    app.limiter.set_own_limits(&client, changes).await?;
     limits(State(app), NamedClient(client)).await
 }
 

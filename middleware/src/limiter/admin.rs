@@ -154,47 +154,52 @@ impl Limiter {
         Ok(self.0.own.keep(client, own::read(fields), Instant::now()))
     }
 
-    /// Gives a client a limit of its own in the place of a policy's; `None` takes it away. It applies at once here, and within
-    /// a few seconds on other instances. The bucket keeps its tokens, at most the new capacity.
+    /// Gives a client limits of its own in the place of policies'; `None` takes one away, and policies that are not named stay as they
+    /// are. It applies at once here, and within a few seconds on other instances. Buckets keep their tokens, at most the new
+    /// capacity.
     ///
-    /// Without Redis it is kept as long as this process.
+    /// All that are given are in force at the same moment, and so are, right after, all that are taken away. Without Redis they are
+    /// kept as long as this process.
     ///
     /// Errors: Redis has not kept it.
-    pub async fn set_own_limit(
+    pub async fn set_own_limits(
         &self,
         client: &Client,
-        policy: &PolicyName,
-        limit: Option<Limit>,
+        changes: impl IntoIterator<Item = (PolicyName, Option<Limit>)>,
     ) -> Result<(), Trouble> {
         let Some(link) = &self.0.link else {
-            self.set_own_limit_here(client, policy, limit);
+            self.set_own_limits_here(client, changes);
             return Ok(());
         };
         let key = keys::own_limits(&self.0.options.prefix, client);
-        let (operation, command) = match limit {
-            Some(limit) => {
-                let mut command = cmd("HSET");
-                command.arg(key).arg(policy.as_str()).arg(own::written(&limit));
-                ("HSET", command)
+        let (mut given, mut taken) = (Vec::new(), Vec::new());
+        for (policy, limit) in changes {
+            match limit {
+                Some(limit) => given.extend([policy.as_str().to_owned(), own::written(&limit)]),
+                None => taken.push(policy.as_str().to_owned()),
             }
-            None => {
-                let mut command = cmd("HDEL");
-                command.arg(key).arg(policy.as_str());
-                ("HDEL", command)
+        }
+        let deadline = link.deadline();
+        for (operation, words) in [("HSET", given), ("HDEL", taken)] {
+            if !words.is_empty() {
+                let mut command = cmd(operation);
+                command.arg(&key).arg(words);
+                link.ask(operation, command, deadline).await?;
+                self.0.own.forget(client);
             }
-        };
-        link.ask(operation, command, link.deadline()).await?;
-        self.0.own.forget(client);
+        }
         Ok(())
     }
 
-    fn set_own_limit_here(&self, client: &Client, policy: &PolicyName, limit: Option<Limit>) {
+    fn set_own_limits_here(&self, client: &Client, changes: impl IntoIterator<Item = (PolicyName, Option<Limit>)>) {
         let now = Instant::now();
         let mut own = self.0.own.known(client, now).map(|(own, _)| (*own).clone()).unwrap_or_default();
-        match limit {
-            Some(limit) => own.insert(policy.clone(), limit),
-            None => own.remove(policy),
-        };
+        for (policy, limit) in changes {
+            match limit {
+                Some(limit) => own.insert(policy, limit),
+                None => own.remove(&policy),
+            };
+        }
         self.0.own.keep(client, own, now);
     }
 

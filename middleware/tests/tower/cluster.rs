@@ -56,7 +56,7 @@ async fn every_call_goes_to_the_node_of_its_client() {
     let standing = limiter.standings(&client, &[leased.clone().into()]).await.unwrap();
     assert_eq!(standing[0].remaining, 100);
     let own = rl_tower::policy::limit(1, "0").unwrap();
-    limiter.set_own_limit(&client, &leased.name, Some(own)).await.unwrap();
+    limiter.set_own_limits(&client, [(leased.name.clone(), Some(own))]).await.unwrap();
     assert_eq!(limiter.own_limits(&client).await.unwrap().len(), 1);
 
     // Each node knows whom it has denied.
