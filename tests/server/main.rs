@@ -33,6 +33,7 @@ mod mixed_calls;
 mod mtake;
 mod payloads;
 mod peek;
+mod ports;
 mod random_records;
 mod rdb;
 mod replication;

@@ -1,13 +1,8 @@
 //! The nodes of a cluster on the loopback, each with its part of the slots.
 
-use std::net::TcpListener;
-
 use redis::Value;
 
 use super::{Client, Server, eventually, free_port, not_tested};
-
-/// How far a node's port for the cluster's own talk lies above the one for clients.
-const BUS: u16 = 10_000;
 
 /// A node.
 pub struct Node {
@@ -18,7 +13,7 @@ pub struct Node {
 
 impl Node {
     fn start(slots: &str, epoch: usize) -> Self {
-        let port = free_pair_of_ports();
+        let port = free_port();
         let options = ["--port", &port.to_string(), "--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0"];
         let server = Server::with(&options);
         let mut client = server.connect();
@@ -41,16 +36,6 @@ impl Node {
     /// `MOVED` and the like, as a client is told that `slot` is here.
     pub fn redirection(&self, code: &str, slot: u16) -> String {
         format!("{code} {slot} 127.0.0.1:{}", self.port)
-    }
-}
-
-/// A port that is free, as is the one above it for the cluster's own talk.
-fn free_pair_of_ports() -> u16 {
-    loop {
-        let port = free_port();
-        if port.checked_add(BUS).is_some_and(|bus| TcpListener::bind(("127.0.0.1", bus)).is_ok()) {
-            return port;
-        }
     }
 }
 

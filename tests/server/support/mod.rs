@@ -8,6 +8,7 @@ pub mod dump;
 pub mod foreign;
 pub mod hostile;
 pub mod kinds;
+mod ports;
 pub mod quiet;
 pub mod random;
 pub mod replicas;
@@ -27,6 +28,7 @@ use std::time::{Duration, Instant, SystemTime};
 use redis::{Connection, ConnectionLike, FromRedisValue, RedisError, ToRedisArgs, Value, cmd};
 use tempfile::TempDir;
 
+pub use ports::free_port;
 pub use states::held;
 
 /// How long anything that should happen at once may take on a machine that is busy with something else.
@@ -310,11 +312,6 @@ pub fn race(clients: &mut [Client], line: &str) -> Vec<i64> {
             .collect();
         racers.into_iter().map(|racer| racer.join().unwrap()).collect()
     })
-}
-
-/// A port that was free a moment ago.
-pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Says what goes untested, and why.
